@@ -1,0 +1,25 @@
+// The line under a conversation. props.value: null or {phase: 'waiting' | 'writing' | 'done', text,
+// facts: [[name, value]], prompt?, answer?, limit?, meter?: sentence}.
+const kit = window.glassboxKit, {node} = kit;
+const part = name => element.querySelector('.' + name);
+const meter = part('meter');
+
+function update() {
+  const value = kit.plain(props.value);
+  part('status').hidden = !value;
+  if (!value) return;
+  part('status').className = `status ${value.phase}`;
+  if (part('state').textContent !== value.text) part('state').textContent = value.text;
+  part('facts').replaceChildren(...value.facts.map(([name, fact]) =>
+    node('span', {cls: 'fact', text: name + ' '}, node('b', {text: fact}))));
+  part('context').hidden = !value.limit;
+  if (!value.limit) return;
+  part('words').textContent = value.meter;
+  meter.setAttribute('aria-label', value.meter);
+  meter.setAttribute('aria-valuemax', value.limit);
+  meter.setAttribute('aria-valuenow', value.prompt + value.answer);
+  for (const name of ['prompt', 'answer'])
+    meter.querySelector('.' + name).style.width = `${Math.min(100, (100 * value[name]) / value.limit)}%`;
+}
+watch('value', update);
+update();

@@ -1,0 +1,257 @@
+// Token chips: one chip for each unit of text, with a read-out on hover or keyboard focus.
+//
+// props.value: {units: [{t, ids, hex, special?, p?, rank?, alt?, w?}], more, total, selected?, ids?}
+// props.mode: 'plain' (six colours in turn), 'probability' (p) or 'weight' (w).
+// props.readout: 'below' (a fixed place under the chips) or 'popover' (near the chip; on a phone at
+// the bottom of the screen). Event: 'token_click' {index}.
+const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
+const part = name => element.querySelector('.' + name);
+const box = part('chips'), readout = part('readout'), popover = part('popover');
+const floating = props.readout === 'popover';
+let units = [], keys = [], chips = [], twins = new Map(), shown = -1, focused = 0, selected = -1;
+
+box.setAttribute('aria-label', say('label'));
+if (floating) readout.remove();
+else popover.remove();
+const panel = floating ? popover : readout;
+
+// --- one chip ------------------------------------------------------------------------------------
+const identity = unit => unit.ids.join(' ');
+
+function build(unit) {
+  const chip = node('span', {cls: 'chip', role: 'option', tabindex: '-1'});
+  chip.append(kit.visible(unit.t));
+  if (!unit.t) chip.append(node('span', {cls: 'control', text: '\u2205'}));
+  if (unit.ids.length > 1) {
+    chip.classList.add('shared');
+    chip.append(node('sup', {text: unit.ids.length, 'aria-hidden': 'true'}));
+  }
+  if (unit.special) chip.classList.add('special');
+  const holder = node('span', {cls: 'unit'}, chip);
+  if (unit.t.includes('\n')) holder.append(node('br'));
+  holder.unit = unit;
+  return holder;
+}
+
+function tint(chip, unit, index) {
+  const value = props.mode === 'weight' ? unit.w : unit.p;
+  chip.style.background = chip.style.color = '';
+  if (unit.special && props.mode !== 'weight') return;
+  if (props.mode === 'plain') chip.style.background = `var(--c${(index % 6) + 1})`;
+  else if (value !== undefined && value !== null) {
+    const rgb = kit.colour(value, props.mode === 'weight' ? 'weight' : 'chance');
+    chip.style.background = `rgb(${rgb.join(' ')})`;
+    chip.style.color = kit.inkOn(rgb);
+  }
+}
+
+function dress(from = 0) {
+  for (let i = from; i < chips.length; i++) {
+    const chip = chips[i], unit = units[i];
+    chip.index = i;
+    tint(chip, unit, i);
+    chip.setAttribute('aria-label', `${i}: ${kit.quoted(unit.t)}, ${unit.ids.join(' ')}`);
+  }
+}
+
+// --- drawing only what changed -------------------------------------------------------------------
+function update() {
+  const value = kit.plain(props.value) ?? {}, next = value.units ?? [];
+  const fresh = next.map(unit => JSON.stringify(unit)), least = Math.min(fresh.length, keys.length);
+  let head = 0, tail = 0;
+  while (head < least && fresh[head] === keys[head]) head++;
+  while (tail < least - head && fresh.at(-1 - tail) === keys.at(-1 - tail)) tail++;
+  while (box.children.length > head + tail) box.children[head].remove();
+  const added = document.createDocumentFragment();
+  for (const unit of next.slice(head, next.length - tail)) added.append(build(unit));
+  box.insertBefore(added, box.children[head] ?? null);
+  const moved = fresh.length !== keys.length || head < least;
+  units = next;
+  keys = fresh;
+  box.dir = direction();
+  chips = Array.from(box.children, holder => holder.firstChild);
+  if (moved) dress(head);
+  twins = group();
+  focused = Math.min(focused, Math.max(0, chips.length - 1));
+  kit.rove(chips, focused);
+  select(value.selected ?? -1);
+  finish(value);
+}
+
+function group() {
+  const groups = new Map();
+  for (const chip of chips) {
+    const key = identity(units[chip.index]);
+    if (groups.has(key)) groups.get(key).push(chip);
+    else groups.set(key, [chip]);
+  }
+  return groups;
+}
+
+/** The text runs the way of its first letter. */
+function direction() {
+  const letter = units.filter(unit => !unit.special).map(unit => unit.t).join('').match(/\p{L}/u)?.[0];
+  const leftward = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+  return letter && leftward.test(letter) ? 'rtl' : 'ltr';
+}
+
+function select(index) {
+  chips[selected]?.classList.remove('on');
+  chips[selected]?.setAttribute('aria-selected', 'false');
+  selected = index;
+  chips[selected]?.classList.add('on');
+  chips[selected]?.setAttribute('aria-selected', 'true');
+}
+
+function finish(value) {
+  const more = value.more ?? 0, button = part('copy');
+  part('more').textContent = more
+    ? say('more', {shown: kit.count(units.length), total: kit.count(value.total), n: kit.count(more)})
+    : '';
+  part('legend').hidden = props.mode === 'plain' || !units.length;
+  button.hidden = !props.copy || !units.length;
+  part('foot').hidden = button.hidden && !more;
+  if (shown >= units.length) hide();
+  else if (shown >= 0 && !floating) tell(shown);
+}
+
+// --- the read-out --------------------------------------------------------------------------------
+function fact(name, ...values) {
+  return node('div', {cls: 'fact'}, node('dt', {text: name}), node('dd', {}, ...values));
+}
+
+function bars(alternatives) {
+  const most = Math.max(...alternatives.map(([, p]) => p));
+  return node('div', {cls: 'bars'}, ...alternatives.flatMap(([text, p]) => {
+    const fillBar = node('i', {style: `width:${(100 * p) / most}%`});
+    return [node('bdi', {cls: 'alt'}, kit.visible(text)), node('div', {cls: 'track'}, fillBar),
+      node('span', {cls: 'num', text: kit.percent(p)})];
+  }));
+}
+
+function describe(unit, index) {
+  const facts = [fact(say('position'), String(index)), fact(say('ids'), unit.ids.join(' '))];
+  if (unit.p !== undefined && unit.p !== null) {
+    const rank = unit.rank === undefined ? '' : ' \u00b7 ' + say('rank', {rank: unit.rank});
+    facts.push(fact(say('probability'), kit.percent(unit.p, 2) + rank));
+  }
+  if (unit.w !== undefined && unit.w !== null) facts.push(fact(say('weight'), kit.exact(unit.w)));
+  if (unit.t) facts.push(fact(say('characters'), kit.codePoints(unit.t)));
+  if (unit.hex?.length) facts.push(fact(say('bytes'), unit.hex.join(' | ')));
+  const list = node('dl', {}, ...facts);
+  const title = node('bdi', {cls: 'literal', dir: 'auto', text: kit.quoted(unit.t)});
+  const kinds = [];
+  if (unit.special) kinds.push(say('special'));
+  if (unit.ids.length > 1) kinds.push(say('shared', {n: unit.ids.length}));
+  const top = node('div', {cls: 'top'}, title, node('span', {cls: 'help', text: kinds.join(' \u00b7 ')}));
+  return [top, list, ...(unit.alt?.length ? [bars(unit.alt)] : [])];
+}
+
+function tell(index) {
+  mark(index);
+  shown = index;
+  panel.replaceChildren(...describe(units[index], index));
+  if (floating) place(chips[index]);
+}
+
+function mark(index) {
+  for (const chip of box.querySelectorAll('.same')) chip.classList.remove('same');
+  const same = index >= 0 ? twins.get(identity(units[index])) : null;
+  if (same?.length > 1) for (const chip of same) chip.classList.add('same');
+}
+
+function place(chip) {
+  const room = 8, around = chip.getBoundingClientRect();
+  if (!popover.matches(':popover-open')) popover.showPopover();
+  const phone = innerWidth <= 640, size = popover.getBoundingClientRect();
+  popover.classList.toggle('sheet', phone);
+  if (phone) { popover.style.left = popover.style.top = ''; return; }
+  const below = around.bottom + room, fits = below + size.height < innerHeight;
+  const top = fits ? below : Math.max(room, around.top - size.height - room);
+  const left = Math.max(room, Math.min(around.left, innerWidth - size.width - room));
+  popover.style.top = top + 'px';
+  popover.style.left = left + 'px';
+}
+
+function hide() {
+  shown = -1;
+  mark(-1);
+  if (!floating) panel.replaceChildren(node('span', {cls: 'help', text: say('hint')}));
+  else if (popover.matches(':popover-open')) popover.hidePopover();
+}
+
+// --- pointer and keyboard ------------------------------------------------------------------------
+const chipOf = event => event.target.closest('.chip');
+const press = index => { select(index); trigger('token_click', {index}); };
+
+box.addEventListener('mouseover', event => {
+  const chip = chipOf(event);
+  if (chip && chip.index !== shown) tell(chip.index);
+});
+box.addEventListener('mouseleave', () => {
+  const held = box.querySelector('.chip:focus-visible');
+  if (held) tell(held.index);
+  else if (floating) hide();
+  else mark(-1);
+});
+box.addEventListener('focusin', event => {
+  const chip = chipOf(event);
+  if (!chip) return;
+  focused = chip.index;
+  kit.rove(chips, focused);
+  tell(focused);
+});
+box.addEventListener('focusout', () => { if (floating) hide(); else mark(-1); });
+box.addEventListener('click', event => {
+  const chip = chipOf(event);
+  if (chip) press(chip.index);
+});
+
+/** The chip in the line above or below whose middle is nearest. */
+function beside(index, direction) {
+  const middle = at => (at.left + at.right) / 2, here = chips[index].getBoundingClientRect();
+  let best = index, least = Infinity, line = null;
+  for (let i = index + direction; chips[i]; i += direction) {
+    const there = chips[i].getBoundingClientRect();
+    if (Math.abs(there.top - here.top) < here.height / 2) continue;
+    line ??= there.top;
+    if (Math.abs(there.top - line) > here.height / 2) break;
+    const gap = Math.abs(middle(there) - middle(here));
+    if (gap < least) { least = gap; best = i; }
+  }
+  return best;
+}
+
+box.addEventListener('keydown', event => {
+  const chip = chipOf(event);
+  if (!chip) return;
+  const at = chip.index, flip = getComputedStyle(box).direction === 'rtl' ? -1 : 1;
+  const to = {ArrowRight: () => at + flip, ArrowLeft: () => at - flip, Home: () => 0,
+    End: () => chips.length - 1, ArrowDown: () => beside(at, 1), ArrowUp: () => beside(at, -1)};
+  if (event.key === 'Enter' || event.key === ' ') press(at);
+  else if (event.key === 'Escape') hide();
+  else if (to[event.key]) chips[to[event.key]()]?.focus();
+  else return;
+  event.preventDefault();
+});
+
+// --- legend, copy, start -------------------------------------------------------------------------
+function legend() {
+  const scale = props.mode === 'weight' ? 'weight' : 'chance', steps = [0, 0.1, 0.25, 0.5, 0.75, 1];
+  const stops = steps.map(v => `rgb(${kit.colour(v, scale).join(' ')}) ${100 * v}%`).join(', ');
+  part('ramp').style.background = `linear-gradient(to right, ${stops})`;
+}
+part('quantity').textContent = say(props.mode === 'weight' ? 'legend_weight' : 'legend_probability');
+const full = props.mode === 'weight' ? '1' : '100 %';
+part('low').textContent = full.replace(/1(00)?/, '0');
+part('high').textContent = full;
+
+const allIds = () => kit.plain(props.value).ids ?? units.flatMap(unit => unit.ids);
+kit.copyButton(part('copy'), say('copy'), say('copied'), () => JSON.stringify(allIds()));
+kit.onTheme(element, () => { legend(); dress(); });
+// Drawn in a task of its own: Gradio has just spent one on the value.
+let due = 0;
+watch('value', () => { due ||= setTimeout(() => { due = 0; update(); }); });
+legend();
+hide();
+update();

@@ -1,0 +1,239 @@
+// A matrix of weights as a map: rows read from columns.
+//
+// props.value: {matrix: id, rows: [text], cols: [text], causal, title, selected_row, max}
+// `max` is the number that the fullest colour stands for (`high` at publishing; 1 if not given).
+// The cells come as bytes from the matrix route; the exact float32 of a row is fetched when the
+// row is pointed at. Event: 'row_select' {index, column}. Saves itself as PNG on 'glassbox:export'.
+const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
+const part = name => element.querySelector('.' + name);
+const canvas = part('cells'), plot = part('plot'), map = part('map'), readout = part('readout');
+const MOST_CELL = 40, LABEL = 13;              // pixels: the largest cell, the height of a label
+let value = null, bytes = null, shape = [0, 0], at = null, exactRows = new Map(), serial = 0;
+
+plot.setAttribute('aria-roledescription', say('kind'));
+
+// --- data ----------------------------------------------------------------------------------------
+async function update() {
+  const next = kit.plain(props.value), turn = ++serial;
+  const same = next && value && next.matrix === value.matrix;
+  value = next;
+  if (!next) { bytes = null; return draw(); }
+  if (same && bytes) return draw();
+  element.setAttribute('aria-busy', 'true');
+  try {
+    const answer = await kit.load(`matrix/${next.matrix}`);
+    if (turn !== serial) return;               // a newer value has overtaken this one
+    bytes = new Uint8Array(answer.bytes);
+    shape = answer.shape;
+    exactRows = new Map();
+    at = null;
+    draw();
+  } catch {
+    if (turn === serial) { bytes = null; draw(say('gone')); }
+  } finally {
+    if (turn === serial) element.removeAttribute('aria-busy');
+  }
+}
+
+/** The exact weights of one row, fetched once. */
+function exactRow(row) {
+  if (!exactRows.has(row)) {
+    const {matrix} = value;
+    exactRows.set(row, kit.load(`matrix/${matrix}/row/${row}`)
+      .then(answer => new Float32Array(answer.bytes)));
+  }
+  return exactRows.get(row);
+}
+
+// --- drawing -------------------------------------------------------------------------------------
+function draw(message = value ? '' : say('empty')) {
+  part('empty').textContent = message;
+  part('empty').hidden = Boolean(bytes);
+  map.hidden = !bytes;
+  part('title').textContent = value?.title ?? '';
+  part('title').hidden = !value?.title;
+  readout.hidden = !bytes;
+  if (!bytes) return;
+  const [rows, columns] = shape;
+  plot.style.maxWidth = `min(100%, ${Math.max(160, columns * MOST_CELL)}px)`;
+  plot.style.aspectRatio = `${columns} / ${rows}`;
+  plot.setAttribute('aria-label', value.title ?? say('kind'));
+  repaint();
+  layout();
+  point(at?.row, at?.column);
+}
+
+function repaint() {
+  if (!bytes) return;
+  kit.paint(canvas, bytes, ...shape, {causal: value.causal});
+  const stops = Array.from({length: 17}, (_, i) => `rgb(${kit.colour(i / 16).join(' ')})`);
+  part('ramp').style.background = `linear-gradient(to top, ${stops.join(', ')})`;
+}
+
+/** Every how many cells a label fits: 1, 2, 5, 10, 20, ... */
+function stride(cells, pixels) {
+  const least = (cells * LABEL) / Math.max(1, pixels);
+  for (let ten = 1; ; ten *= 10) for (const step of [1, 2, 5]) if (step * ten >= least) return step * ten;
+}
+
+function labels(holder, texts, pixels, side) {
+  const step = stride(texts.length, pixels), made = [];
+  for (let i = 0; i < texts.length; i += step) {
+    const label = node('div', {title: kit.quoted(texts[i])}, node('bdi', {text: kit.glyphs(texts[i])}));
+    label.style[side] = (100 * (i + 0.5)) / texts.length + '%';
+    label.dataset.index = i;
+    made.push(label);
+  }
+  holder.replaceChildren(...made);
+}
+
+function layout() {
+  if (!bytes || !canvas.clientWidth) return;
+  labels(part('rows'), value.rows, canvas.clientHeight, 'top');
+  labels(part('columns'), value.cols, canvas.clientWidth, 'left');
+  const most = value.max ?? 1;
+  part('ticks').replaceChildren(...[1, 0.75, 0.5, 0.25, 0]
+    .map(share => node('span', {text: String(Number((share * most).toPrecision(3)))})));
+  band(part('chosen'), value.selected_row);
+}
+
+/** Lays a frame over one row (or, given a column too, over one cell). */
+function band(frame, row, column) {
+  const [rows, columns] = shape;
+  frame.hidden = row === undefined || row === null || row < 0 || row >= rows;
+  if (frame.hidden) return;
+  frame.style.top = (100 * row) / rows + '%';
+  frame.style.height = 100 / rows + '%';
+  frame.style.left = column === undefined ? 0 : (100 * column) / columns + '%';
+  frame.style.width = column === undefined ? '100%' : 100 / columns + '%';
+}
+
+// --- crosshair and read-out ------------------------------------------------------------------------
+const masked = (row, column) => value.causal && column > row + shape[1] - shape[0];
+const named = (text, index) => [node('bdi', {cls: 'code', text: kit.quoted(text)}),
+  node('span', {cls: 'help', text: ` ${index} `})];
+
+async function point(row, column) {
+  at = row === undefined ? null : {row, column};
+  band(part('crossrow'), at ? row : null);
+  band(part('cell'), at ? row : null, column);
+  const stripe = part('crosscolumn');
+  stripe.hidden = !at;
+  if (!at) return readout.replaceChildren(node('span', {cls: 'help', text: say('hint')}));
+  stripe.style.left = (100 * column) / shape[1] + '%';
+  stripe.style.width = 100 / shape[1] + '%';
+  const [before, between] = say('reads').split('{row}')[1].split('{column}');
+  const weight = node('b', {cls: 'weight', text: '\u2026'});
+  readout.replaceChildren(...named(value.rows[row], row), node('span', {text: before}),
+    ...named(value.cols[column], column), node('span', {text: between ?? ''}), weight);
+  if (masked(row, column)) { weight.textContent = say('masked'); return; }
+  try {
+    weight.textContent = kit.exact((await exactRow(row))[column]);
+  } catch {
+    exactRows.delete(row);
+    weight.textContent = say('gone');
+  }
+}
+
+function cellAt(event) {
+  const area = canvas.getBoundingClientRect(), [rows, columns] = shape;
+  const row = Math.floor(((event.clientY - area.top) / area.height) * rows);
+  const column = Math.floor(((event.clientX - area.left) / area.width) * columns);
+  return {row: Math.min(rows - 1, Math.max(0, row)), column: Math.min(columns - 1, Math.max(0, column))};
+}
+
+function choose() {
+  if (!at) return;
+  value.selected_row = at.row;
+  band(part('chosen'), at.row);
+  trigger('row_select', {index: at.row, column: at.column});
+}
+
+plot.addEventListener('pointermove', event => {
+  const {row, column} = cellAt(event);
+  if (row !== at?.row || column !== at?.column) point(row, column);
+});
+plot.addEventListener('pointerleave', () => { if (document.activeElement !== plot) point(); });
+plot.addEventListener('click', event => {
+  const {row, column} = cellAt(event);
+  point(row, column);
+  choose();
+});
+plot.addEventListener('focus', () => {
+  if (!at && bytes && plot.matches(':focus-visible')) point(Math.max(0, value.selected_row ?? 0), 0);
+});
+plot.addEventListener('blur', () => point());
+plot.addEventListener('keydown', event => {
+  if (!bytes) return;
+  const [rows, columns] = shape, {row, column} = at ?? {row: 0, column: 0};
+  const clamp = (index, size) => Math.min(size - 1, Math.max(0, index));
+  const to = {ArrowUp: [row - 1, column], ArrowDown: [row + 1, column], ArrowLeft: [row, column - 1],
+    ArrowRight: [row, column + 1], PageUp: [row - 10, column], PageDown: [row + 10, column],
+    Home: [row, 0], End: [row, columns - 1]}[event.key];
+  if (to) point(clamp(to[0], rows), clamp(to[1], columns));
+  else if (event.key === 'Enter' || event.key === ' ') choose();
+  else if (event.key === 'Escape') point();
+  else return;
+  event.preventDefault();
+});
+
+// --- picture -------------------------------------------------------------------------------------
+/** The whole figure on one canvas, always in the light colours: pictures end up on paper. */
+function picture() {
+  const [rows, columns] = shape, zoom = Math.max(2, Math.ceil(1024 / Math.max(rows, columns)));
+  const width = columns * zoom, height = rows * zoom, font = 22, margin = 200, bar = 130, top = 60;
+  const sheet = node('canvas'), pen = sheet.getContext('2d');
+  sheet.width = margin + width + bar;
+  sheet.height = top + height + margin;
+  pen.fillStyle = '#ffffff';
+  pen.fillRect(0, 0, sheet.width, sheet.height);
+  const cells = node('canvas');
+  kit.paint(cells, bytes, rows, columns, {causal: value.causal, theme: 'light'});
+  pen.imageSmoothingEnabled = false;
+  pen.fillStyle = '#efece5';
+  pen.fillRect(margin, top, width, height);
+  pen.drawImage(cells, margin, top, width, height);
+  pen.fillStyle = '#1d232b';
+  pen.textBaseline = 'middle';
+  pen.font = `600 26px ${getComputedStyle(element).fontFamily}`;
+  pen.fillText(value.title ?? '', margin, top / 2);
+  pen.font = `${font}px ${getComputedStyle(readout).getPropertyValue('--mono') || 'monospace'}`;
+  write(pen, value.rows, rows, zoom, font, (text, middle) => {
+    pen.textAlign = 'right';
+    pen.fillText(text, margin - 10, top + middle, margin - 20);
+  });
+  write(pen, value.cols, columns, zoom, font, (text, middle) => {
+    pen.save();
+    pen.translate(margin + middle, top + height + 10);
+    pen.rotate(Math.PI / 2);
+    pen.textAlign = 'left';
+    pen.fillText(text, 0, 0, margin - 20);
+    pen.restore();
+  });
+  scale(pen, margin + width + 24, top, height);
+  return sheet;
+}
+
+function write(pen, texts, cells, zoom, font, put) {
+  const step = Math.max(1, Math.ceil((font + 4) / zoom));
+  for (let i = 0; i < cells; i += step) put(kit.glyphs(texts[i]), (i + 0.5) * zoom);
+}
+
+function scale(pen, left, top, height) {
+  for (let y = 0; y < height; y++) {
+    pen.fillStyle = `rgb(${kit.colour(1 - y / height, 'weight', 'light').join(' ')})`;
+    pen.fillRect(left, top + y, 24, 1);
+  }
+  pen.fillStyle = '#1d232b';
+  pen.textAlign = 'left';
+  for (const share of [0, 0.25, 0.5, 0.75, 1])
+    pen.fillText(String(Number((share * (value.max ?? 1)).toPrecision(3))), left + 34, top + height * (1 - share));
+}
+
+kit.onExport(element, props.target, () => {
+  if (bytes) kit.download(picture().toDataURL('image/png'), `${props.target}.png`);
+});
+kit.onTheme(element, repaint);
+new ResizeObserver(layout).observe(plot);
+watch('value', update);
+update();

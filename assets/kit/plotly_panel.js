@@ -1,0 +1,153 @@
+// One Plotly figure, drawn with the plotly.js that the server's plotly package ships.
+//
+// props.value is JSON text: {figure: {data, layout}, have?} replaces the figure; {add: [{at, x, y} | null]}
+// adds points to its traces. `have` and `at` count the points of a trace sent before, so a panel
+// that missed some (it was not on the screen yet) notices and asks: event 'plot_gap'.
+// Events: 'plot_click' and 'plot_hover' {x, y, z, index, trace}.
+const kit = window.glassboxKit, say = kit.speaker(props);
+const frame = element.querySelector('.frame'), plot = element.querySelector('.plot');
+const note = element.querySelector('.note'), save = element.querySelector('.save');
+let plotly = null, figure = null, have = [], version = 0, asked = false, waiting = false, listening = false;
+
+frame.style.height = props.height + 'px';
+frame.setAttribute('aria-label', say('label'));
+note.textContent = say('empty');
+save.textContent = 'PNG';
+save.title = say('png');
+
+/** The library, fetched at the first drawing and shared by all panels of the page. */
+function library() {
+  kit.plotly ??= new Promise((resolve, reject) => {
+    const before = window.Plotly, script = kit.node('script', {src: kit.root() + '/glassbox/plotly.js'});
+    script.onload = () => {
+      resolve(window.Plotly);
+      window.Plotly = before;                  // leave the global to gr.Plot, which has another version
+    };
+    script.onerror = () => {
+      script.remove();
+      kit.plotly = null;                       // the next drawing tries again
+      reject(new Error(say('missing')));
+    };
+    document.head.append(script);
+  });
+  return kit.plotly;
+}
+
+// --- the page's colours --------------------------------------------------------------------------
+const PAPER = {'--ink': '#1d232b', '--ink-2': '#59626e', '--line': '#e4e0d8', '--surface': '#ffffff'};
+const LINES = {
+  light: ['#0f5fae', '#c4571a', '#1b7f5c', '#a03c78', '#6a55b5', '#7a6a14'],
+  dark: ['#6db3f8', '#f0a35b', '#55c79d', '#ee8fbf', '#b3a1f5', '#d8c55a'],
+};
+
+/** Plotly's template in the colours of the page, or for a saved picture those of paper. */
+function template(print = false) {
+  const page = getComputedStyle(element);
+  const colour = name => (print ? PAPER[name] : page.getPropertyValue(name).trim());
+  const ink = colour('--ink-2'), line = colour('--line');
+  const axis = {gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true,
+    tickfont: {color: ink, size: 12}, title: {font: {color: ink, size: 13}, standoff: 8}};
+  return {layout: {
+    paper_bgcolor: print ? PAPER['--surface'] : 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)',
+    font: {color: colour('--ink'), family: page.fontFamily, size: 13},
+    colorway: LINES[kit.dark() && !print ? 'dark' : 'light'],
+    xaxis: axis, yaxis: axis, margin: {l: 56, r: 16, t: 16, b: 44},
+    legend: {orientation: 'h', y: 1.02, yanchor: 'bottom', x: 0}, hovermode: 'x unified',
+    hoverlabel: {bgcolor: colour('--surface'), bordercolor: line, font: {color: colour('--ink')}},
+    modebar: {bgcolor: 'rgba(0,0,0,0)', color: ink, activecolor: colour('--ink')},
+  }};
+}
+
+// --- drawing -------------------------------------------------------------------------------------
+const CONFIG = {displaylogo: false, showSendToCloud: false, plotlyServerURL: '', showTips: false,
+  displayNotifier: false, responsive: false,
+  modeBarButtonsToRemove: ['toImage', 'select2d', 'lasso2d', 'autoScale2d']};
+
+async function draw() {
+  waiting = false;
+  if (!figure || !plot.clientWidth) return;    // in a hidden tab: the ResizeObserver calls again
+  try {
+    if (!plotly) frame.setAttribute('aria-busy', 'true');
+    plotly ??= await library();
+    const layout = {...structuredClone(figure.layout), width: plot.clientWidth, height: props.height,
+      template: template(), datarevision: ++version};
+    await plotly.react(plot, figure.data, layout, CONFIG);
+    listen();
+    note.textContent = '';
+    save.hidden = false;
+    plot.dataset.drawn = version;
+  } catch (error) {
+    note.textContent = error.message;
+  } finally {
+    frame.removeAttribute('aria-busy');
+  }
+}
+
+/** At most one drawing per frame of the screen. */
+function redraw() {
+  if (waiting || !element.isConnected) return;
+  waiting = true;
+  requestAnimationFrame(draw);
+}
+
+function listen() {
+  if (listening) return;
+  listening = true;
+  const spot = ({points: [point]}) => ({x: point.x, y: point.y, z: point.z ?? null,
+    index: point.pointIndex ?? point.pointNumber, trace: point.curveNumber});
+  const hovered = kit.calmly(event => trigger('plot_hover', spot(event)), 100);
+  plot.on('plotly_click', event => trigger('plot_click', spot(event)));
+  plot.on('plotly_hover', hovered);
+}
+
+function picture() {
+  if (!plotly) return;
+  const layout = {...plot.layout, template: template(true)};
+  plotly.downloadImage({data: plot.data, layout}, {format: 'png', scale: 2, width: plot.clientWidth,
+    height: props.height, filename: props.target ?? 'figure'});
+}
+
+// --- live points ---------------------------------------------------------------------------------
+/** Halves a trace: of every four points the lowest and the highest stay, so that spikes do. */
+function thin(trace) {
+  const kept = [];
+  for (let start = 0; start < trace.y.length; start += 4) {
+    const four = trace.y.slice(start, start + 4).map((_, i) => start + i);
+    const lowest = four.reduce((a, b) => (trace.y[b] < trace.y[a] ? b : a));
+    const highest = four.reduce((a, b) => (trace.y[b] > trace.y[a] ? b : a));
+    kept.push(...new Set([Math.min(lowest, highest), Math.max(lowest, highest)]));
+  }
+  trace.x = kept.map(i => trace.x[i]);
+  trace.y = kept.map(i => trace.y[i]);
+}
+
+function extend(chunk, index) {
+  const trace = figure?.data[index], known = (have[index] ?? 0) - chunk.at;
+  if (!trace || known < 0) {
+    if (!asked) trigger('plot_gap');
+    asked = true;
+    return;
+  }
+  trace.x.push(...chunk.x.slice(known));
+  trace.y.push(...chunk.y.slice(known).map(value => value ?? NaN));
+  have[index] = Math.max(have[index] ?? 0, chunk.at + chunk.x.length);
+  while (trace.x.length > props.max_points) thin(trace);
+}
+
+function receive() {
+  if (!props.value) return;
+  const message = JSON.parse(props.value);
+  if (message.figure) {
+    ({figure, have} = message);
+    have ??= [];
+    asked = false;
+  } else message.add.forEach((chunk, index) => chunk && extend(chunk, index));
+  redraw();
+}
+
+save.addEventListener('click', picture);
+kit.onExport(element, props.target, picture);
+kit.onTheme(element, redraw);
+new ResizeObserver(redraw).observe(plot);
+watch('value', receive);
+receive();

@@ -1,0 +1,150 @@
+// Behaviour of the page around the tabs: the model picker, keys on the tab bar, the address of a
+// view. Loaded after early.js, before Gradio has drawn anything.
+(() => {
+  const glassbox = window.glassbox;
+
+  // --- the model picker: a panel under the header ------------------------------------------
+  const pickerButton = () => document.querySelector("#header .pill");
+  const picker = () => document.querySelector("#model-picker");
+  const isOpen = () => document.body.classList.contains("picker-open");
+
+  function showPicker(open) {
+    document.body.classList.toggle("picker-open", open);
+    pickerButton()?.setAttribute("aria-expanded", String(open));
+  }
+
+  // Only a model that was asked for in the picker closes it: the one that the page opens by itself
+  // may become ready while a visitor is still choosing.
+  let asked = false;
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.("#model-open")) asked = true;
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.closest?.("#model-source")) asked = true;
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.closest?.("#model-actions")) asked = true;
+  });
+  glassbox.onModelReady = () => {
+    if (asked) showPicker(false);
+    asked = false;
+  };
+  glassbox.togglePicker = () => {
+    asked = false;
+    showPicker(!isOpen());
+    return isOpen();
+  };
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !isOpen()) return;
+    showPicker(false);
+    pickerButton()?.focus();
+  });
+  document.addEventListener("pointerdown", (event) => {
+    const inside = picker()?.contains(event.target) || pickerButton()?.contains(event.target);
+    if (isOpen() && !inside) showPicker(false);
+  });
+
+  // --- the tab bar: one stop for the Tab key, arrow keys move --------------------------------
+  const tabsOf = (element) => [...element.closest("[role=tablist]").querySelectorAll("[role=tab]")];
+
+  document.addEventListener("keydown", (event) => {
+    const tab = event.target instanceof Element ? event.target.closest("[role=tab]") : null;
+    if (!tab) return;
+    const tabs = tabsOf(tab).filter((other) => !other.disabled);
+    const here = tabs.indexOf(tab);
+    const target = {
+      ArrowRight: (here + 1) % tabs.length,
+      ArrowLeft: (here - 1 + tabs.length) % tabs.length,
+      Home: 0,
+      End: tabs.length - 1,
+    }[event.key];
+    if (target === undefined) return;
+    event.preventDefault();
+    tabs[target].focus();
+    tabs[target].click();
+  });
+
+  function settleTabs() {
+    for (const tab of document.querySelectorAll("[role=tablist] > [role=tab]")) {
+      const chosen = tab.getAttribute("aria-selected") === "true";
+      const index = chosen ? 0 : -1;
+      if (tab.tabIndex !== index) tab.tabIndex = index;
+    }
+  }
+
+  function onTabsChanged(changes) {
+    settleTabs();
+    for (const { target } of changes) {
+      if (target.getAttribute?.("aria-selected") !== "true") continue;
+      // Only sideways: the page itself must not move.
+      const bar = target.parentElement;
+      const middle = target.offsetLeft - (bar.clientWidth - target.offsetWidth) / 2;
+      bar.scrollTo({ left: middle });
+    }
+  }
+
+  new MutationObserver(onTabsChanged).observe(document, {
+    subtree: true,
+    childList: true,
+    attributes: true,
+    attributeFilter: ["aria-selected"],
+  });
+
+  // --- the address of a view -----------------------------------------------------------------
+  // The address follows the tab that a visitor chooses. Gradio's own select event also comes while
+  // the page is built, and would overwrite the tab that the address asks for.
+  document.addEventListener("click", (event) => {
+    const chosen = event.target.closest?.("#tabs > .tab-wrapper [role=tab]");
+    const tab = chosen?.dataset.tabId;
+    const address = new URL(location.href);
+    if (!tab || address.searchParams.get("tab") === tab) return;
+    // The other keys belong to the view that was left; these two belong to the page.
+    for (const key of [...address.searchParams.keys()]) {
+      if (key !== "lang" && key !== "__theme") address.searchParams.delete(key);
+    }
+    address.searchParams.set("tab", tab);
+    history.replaceState(history.state, "", address);
+  });
+
+  glassbox.shareView = async (view, values) => {
+    const address = new URL(location.origin + location.pathname);
+    address.searchParams.set("tab", view.tab);
+    const open = view.panels
+      && document.querySelector(`#${CSS.escape(view.panels)} [role=tab][aria-selected=true]`);
+    if (open) address.searchParams.set("panel", open.dataset.tabId);
+    let left_out = false;
+    view.keys.forEach((key, index) => {
+      const value = values[index];
+      if (value === null || value === undefined || value === "") return;
+      const text = String(value);
+      if (text.length > view.limit) left_out = true;
+      else address.searchParams.set(key, text);
+    });
+    history.replaceState(history.state, "", address);
+    const said = left_out ? glassbox.say("shell.share_too_long", { limit: view.limit }) : "";
+    try {
+      await navigator.clipboard.writeText(address.href);
+      notify(said || glassbox.say("shell.share_copied"));
+    } catch {
+      // Browsers allow the clipboard on secure pages only; the address bar has the link anyway.
+      notify(said || glassbox.say("shell.share_in_address_bar"));
+    }
+  };
+
+  let notice = null;
+  let hiding = 0;
+  function notify(text) {
+    if (!notice) {
+      notice = document.createElement("div");
+      notice.id = "notice";
+      notice.setAttribute("role", "status");
+      document.body.append(notice);
+    }
+    notice.textContent = text;
+    notice.classList.add("shown");
+    clearTimeout(hiding);
+    hiding = setTimeout(() => notice.classList.remove("shown"), 4000);
+  }
+  glassbox.notify = notify;
+})();

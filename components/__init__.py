@@ -1,0 +1,1 @@
+"""The page: Gradio tabs, the kit they share, and figures. Computes nothing."""

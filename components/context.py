@@ -1,0 +1,263 @@
+"""What every tab is given: the store of models, words, routes, settings and the visitor's choices.
+
+The store itself lives in `explorer.store`. Here stands only what the page needs of it, as
+protocols, so that a test can hand in a small one.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import gradio as gr
+
+from components.address import ViewAddress
+from components.routes import MatrixRoutes
+from components.text import Words, load_words
+from explorer.results import ResultStore
+from explorer.slots import FairSlots
+from explorer.stop_switches import StopSwitches
+
+# On the loopback interface there is one owner, who sees everything from any page.
+LOCAL_OWNER = "local"
+
+
+class CatalogueEntry(Protocol):
+    """A model that can be opened by its id."""
+
+    @property
+    def id(self) -> str:
+        """What `open` takes as its source."""
+
+    @property
+    def name(self) -> str:
+        """Name for people."""
+
+    @property
+    def family(self) -> str:
+        """Architecture family, such as `Llama`."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of its files."""
+
+    @property
+    def licence(self) -> str:
+        """Licence of the weights."""
+
+    @property
+    def presence(self) -> str:
+        """`here`, or `download` when its files must be fetched first."""
+
+
+class ModelSummary(Protocol):
+    """A model that is loaded."""
+
+    @property
+    def id(self) -> str:
+        """The source it was opened from."""
+
+    @property
+    def name(self) -> str:
+        """Name for people."""
+
+    @property
+    def family(self) -> str:
+        """Architecture family, such as `Llama`."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters, tied ones counted once."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the weights, in bytes."""
+
+    @property
+    def dtype(self) -> str:
+        """Number format of the weights, such as `float32`."""
+
+    @property
+    def origin(self) -> str:
+        """`offline pack`, `hub`, `cache`, `file`, `folder` or `upload`."""
+
+    @property
+    def context_length(self) -> int:
+        """Most tokens that it can read at once."""
+
+    @property
+    def n_layers(self) -> int:
+        """Number of blocks."""
+
+    @property
+    def n_heads(self) -> int:
+        """Number of query heads a layer."""
+
+    @property
+    def has_chat(self) -> bool:
+        """Whether it comes with a chat template."""
+
+
+class LoadStep(Protocol):
+    """One report while a model is opened."""
+
+    @property
+    def phase(self) -> str:
+        """`resolving`, `downloading`, `reading` or `ready`."""
+
+    @property
+    def done_bytes(self) -> int:
+        """Bytes that this phase has behind it."""
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Bytes of this phase in all, None while not known."""
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Present speed, None while not known."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time that this phase still needs, None while not known."""
+
+    @property
+    def summary(self) -> ModelSummary | None:
+        """The model, in the phase `ready`."""
+
+
+class ModelStore(Protocol):
+    """Loads models and shares them between visitors."""
+
+    def catalogue(self) -> Sequence[CatalogueEntry]:
+        """List the models that can be opened by their id; the first is the default."""
+
+    def open(self, source: str, owner: str) -> Iterator[LoadStep]:
+        """Load a model, or find it loaded, reporting progress; the last step is `ready`."""
+
+    def summary(self, source: str, owner: str) -> ModelSummary | None:
+        """Describe a loaded model; None when it is not loaded."""
+
+    def lease(
+        self, source: str, owner: str, *, cancelled: Callable[[], bool] | None = None
+    ) -> AbstractContextManager[Any]:
+        """Hold a loaded model while it is used; `cancelled` is asked while it is being loaded."""
+
+    def tokenizer(self, source: str, owner: str) -> Any:
+        """Give a model's tokenizer without loading its weights."""
+
+    def cancel(self, source: str, owner: str) -> None:
+        """Stop loading a model."""
+
+    def unload(self, source: str, owner: str) -> None:
+        """Drop a loaded model."""
+
+    def keep_upload(self, files: Sequence[Path], owner: str) -> str:
+        """Copy uploaded files to a private place and give the source string that opens them."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line and the environment decided.
+
+    Args:
+        public: Whether strangers may be on the page: no local paths, limited uploads.
+        max_upload_bytes: Largest single file that may be uploaded.
+        default_model: Source to open first; None opens the first entry of the catalogue.
+    """
+
+    public: bool = False
+    max_upload_bytes: int = 200 * 10**6
+    default_model: str | None = None
+
+
+@dataclass(frozen=True)
+class AppContext:
+    """Given to every tab's `build(ctx)`, inside the running `gr.Blocks`.
+
+    Args:
+        store: The models.
+        words: The sentences of the page.
+        routes: Publishes matrices for the page to fetch.
+        settings: What the command line and the environment decided.
+        address: Which component belongs to which part of a view's address.
+        model_id: Source of the model that this visitor chose; None before one is ready. Its
+            `.change` tells a tab that another model is there.
+        owner: Id of this visitor; pass its value through `owner_of`.
+        results: Results that a page may come back to, by unguessable id.
+        slots: Turns on the device, one for each forward pass.
+        stops: Stop buttons of the answers and jobs that are running.
+    """
+
+    store: ModelStore
+    words: Words
+    routes: MatrixRoutes
+    settings: Settings
+    address: ViewAddress
+    model_id: gr.State
+    owner: gr.State
+    results: ResultStore
+    slots: FairSlots
+    stops: StopSwitches
+
+    def source_of(self, model_id: str | None) -> str:
+        """Name the model to use: the visitor's, or the default before he has one.
+
+        Args:
+            model_id: Value of the `model_id` component.
+
+        Returns:
+            A source string for the store.
+        """
+        return model_id or self.settings.default_model or self.store.catalogue()[0].id
+
+    def owner_of(self, owner: str | None, request: gr.Request | None = None) -> str:
+        """Name the owner for the store.
+
+        Args:
+            owner: Value of the `owner` component.
+            request: The request, for a caller of the API, who never loaded the page.
+
+        Returns:
+            The one owner of a local app, else the visitor's id, else one of his session alone.
+        """
+        if not self.settings.public:
+            return LOCAL_OWNER
+        if owner:
+            return owner
+        session = "none" if request is None else str(request.session_hash)
+        return f"session-{hashlib.sha256(session.encode()).hexdigest()[:24]}"
+
+
+def build_context(
+    store: ModelStore,
+    settings: Settings,
+    *,
+    words: Words | None = None,
+    routes: MatrixRoutes | None = None,
+) -> AppContext:
+    """Build the context, with its state components, inside a running `gr.Blocks`.
+
+    Args:
+        store: The models.
+        settings: What the command line and the environment decided.
+        words: The sentences of the page; read from assets when None.
+        routes: Publisher of matrices; a new one when None.
+
+    Returns:
+        The context.
+    """
+    return AppContext(
+        store=store,
+        words=words or load_words(),
+        routes=routes or MatrixRoutes(),
+        settings=settings,
+        address=ViewAddress(),
+        model_id=gr.State(None),
+        owner=gr.State(None),
+        results=ResultStore(),
+        slots=FairSlots(),
+        stops=StopSwitches(),
+    )

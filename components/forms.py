@@ -1,0 +1,147 @@
+"""Forms made from dataclasses: one control for each field, described by the field's metadata.
+
+    @dataclass(frozen=True, kw_only=True)
+    class AnswerSettings:
+        temperature: float = field(default=0.7, metadata={"least": 0.0, "most": 2.0, "step": 0.05})
+
+A new setting is one line there and its words (`<prefix>.<field>` and `<prefix>.<field>_info`); no
+field name is typed twice. What the page sends is checked here again: anybody can send anything.
+"""
+
+import dataclasses
+import inspect
+import math
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import gradio as gr
+
+from components.text import Words
+
+# Above so many steps a slider is too coarse to hit a value: a box for the number instead.
+MOST_SLIDER_STEPS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The controls of a dataclass.
+
+    Args:
+        kind: The dataclass.
+        controls: For each field, in their order, its control.
+    """
+
+    kind: type
+    controls: Mapping[str, Any]
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The controls, as inputs of an event."""
+        return list(self.controls.values())
+
+
+def build_form(words: Words, kind: type, *, prefix: str, elem_id: str) -> Form:
+    """Build a control for each field: a slider, or a box where its range is too long for one.
+
+    Args:
+        words: The sentences of the page.
+        kind: A dataclass of numbers; each field has `least`, `most` and `step` as metadata.
+        prefix: `<prefix>.<field>` is the label, `<prefix>.<field>_info` the line of help.
+        elem_id: Ids in the page are `<elem_id>-<field>`.
+
+    Returns:
+        The form.
+    """
+    controls = {}
+    for field in _fields_of(kind):
+        facts = field.metadata
+        few = (facts["most"] - facts["least"]) / facts["step"] <= MOST_SLIDER_STEPS
+        controls[field.name] = (gr.Slider if few else gr.Number)(
+            minimum=facts["least"],
+            maximum=facts["most"],
+            step=facts["step"],
+            value=field.default,
+            label=words.t(f"{prefix}.{field.name}"),
+            info=words.t(f"{prefix}.{field.name}_info"),
+            elem_id=f"{elem_id}-{field.name}",
+        )
+    return Form(kind, controls)
+
+
+def read_form(kind: type, values: Mapping[str, Any]) -> Any:
+    """Make the dataclass from what the page or a program sent.
+
+    Args:
+        kind: The dataclass.
+        values: A value for each field; what is no number counts as the default, what is out of its
+            range is moved into it.
+
+    Returns:
+        An instance of `kind`.
+    """
+    hints = typing.get_type_hints(kind)
+    return kind(**{f.name: _clamp(f, hints[f.name], values.get(f.name)) for f in _fields_of(kind)})
+
+
+def with_form(handler: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """Let a handler take the form's values one by one and get them as one dataclass.
+
+    Args:
+        handler: Its last parameter, `settings`, is a `kind`.
+        kind: The dataclass.
+
+    Returns:
+        A handler with the fields of `kind` in place of `settings`, as Gradio and its API see it.
+    """
+    fields = _fields_of(kind)
+    hints = typing.get_type_hints(kind)
+    signature = inspect.signature(handler)
+    kept = list(signature.parameters.values())[:-1]
+    names = [parameter.name for parameter in kept] + [field.name for field in fields]
+
+    def collect(inputs: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        given = {**dict(zip(names, inputs, strict=False)), **named}
+        passed = {p.name: given[p.name] for p in kept if p.name in given}
+        return {**passed, "settings": read_form(kind, given)}
+
+    @wraps(handler)
+    def call(*inputs: Any, **named: Any) -> Any:
+        return handler(**collect(inputs, named))
+
+    @wraps(handler)
+    def call_steps(*inputs: Any, **named: Any) -> Any:
+        yield from handler(**collect(inputs, named))
+
+    chosen = call_steps if inspect.isgeneratorfunction(handler) else call
+    settings = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields
+    ]
+    typed = {k: v for k, v in typing.get_type_hints(handler).items() if k != "settings"}
+    chosen.__annotations__ = {**typed, **{field.name: hints[field.name] for field in fields}}
+    chosen.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*kept, *settings]
+    )
+    return chosen
+
+
+def _fields_of(kind: type) -> tuple[Any, ...]:
+    return dataclasses.fields(kind)
+
+
+def _clamp(field: Any, number: type, value: Any) -> Any:
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return field.default
+    if math.isnan(found):
+        return field.default
+    return number(min(max(found, field.metadata["least"]), field.metadata["most"]))

@@ -1,0 +1,1 @@
+"""The kit: the small set of views that every tab is made of."""

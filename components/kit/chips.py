@@ -1,0 +1,66 @@
+"""Token chips: the text as the model reads it, one chip for each unit.
+
+A unit is a grapheme or longer: where one character is cut into several tokens (`玛` is three
+bytes, and may be three tokens), the chip stands for all of them.
+"""
+
+from typing import Any, Literal
+
+import gradio as gr
+
+from components.kit.views import build_view
+from components.text import Words
+
+ChipMode = Literal["plain", "probability", "weight"]
+
+_TEMPLATE = """
+<div class="legend" hidden><span class="quantity"></span><span class="low"></span>
+<span class="ramp"></span><span class="high"></span></div>
+<div class="chips" role="listbox" tabindex="-1"></div>
+<div class="foot" hidden><button class="button copy" type="button" hidden></button>
+<span class="more"></span></div>
+<div class="readout"></div>
+<div class="popover" popover="manual"></div>
+"""
+
+
+def build_token_chips(
+    words: Words,
+    *,
+    elem_id: str,
+    mode: ChipMode = "plain",
+    readout: Literal["below", "popover"] = "below",
+    copy: bool = False,
+    value: dict[str, Any] | None = None,
+) -> gr.HTML:
+    """Build a row of token chips.
+
+    Its value is `{"units": [...], "more": number not shown, "total": number of units}`, with
+    optional `"selected": index` and `"ids": [...]` (all ids, for the copy button, where some units
+    are not shown). A unit is `{"t": text, "ids": [id], "hex": ["e7 8e"], "special": bool}` and, as
+    known, `"p"` (probability 0 to 1), `"rank"` (1 is the likeliest), `"alt": [[text, p], ...]` and
+    `"w"` (weight 0 to 1). A value that only grew draws only what is new.
+
+    Event `token_click`: the handler annotates `event: gr.EventData` and reads `event.index`.
+
+    Args:
+        words: The sentences of the page.
+        elem_id: Its id in the page.
+        mode: What the colour means: nothing (six in turn), `p`, or `w`.
+        readout: Where a unit's details appear: in a fixed place below, or beside the chip.
+        copy: Whether a button copies the ids as a JSON list.
+        value: What it shows first.
+
+    Returns:
+        The component.
+    """
+    return build_view(
+        "chips",
+        words,
+        template=_TEMPLATE,
+        value=value,
+        elem_id=elem_id,
+        mode=mode,
+        readout=readout,
+        copy=copy,
+    )

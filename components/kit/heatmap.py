@@ -1,0 +1,49 @@
+"""Heatmap: a matrix of weights, with labels, a colour bar and the exact number under the pointer.
+
+Drawn on a canvas from bytes, in one go: 512 x 512 cells take some milliseconds, where Plotly holds
+the page for half a second.
+"""
+
+from typing import Any
+
+import gradio as gr
+
+from components.kit.views import build_view
+from components.text import Words
+
+_TEMPLATE = """
+<div class="title" hidden></div>
+<div class="empty"></div>
+<div class="map" hidden>
+<div class="rows" aria-hidden="true"></div>
+<div class="plot" tabindex="0" role="application"><canvas class="cells"></canvas>
+<div class="chosen" hidden></div><div class="crossrow" hidden></div>
+<div class="crosscolumn" hidden></div><div class="cell" hidden></div></div>
+<div class="scale" aria-hidden="true"><div class="ramp"></div><div class="ticks"></div></div>
+<div class="columns" aria-hidden="true"></div>
+</div>
+<div class="readout" role="status" hidden></div>
+"""
+
+
+def build_heatmap(words: Words, *, elem_id: str, value: dict[str, Any] | None = None) -> gr.HTML:
+    """Build a heatmap.
+
+    Its value is `{"matrix": id of the matrix route, "rows": [text], "cols": [text],
+    "causal": bool, "title": text, "selected_row": index or None, "max": number}`. `max` is the
+    number that the fullest colour stands for: `high` of the published matrix, 1 if not given.
+
+    Event `row_select`, by click or Enter: `event.index` (the row) and `event.column`.
+    It saves a PNG when a button of the page sends `glassbox:export` with its `elem_id`.
+
+    Args:
+        words: The sentences of the page.
+        elem_id: Its id in the page.
+        value: What it shows first.
+
+    Returns:
+        The component.
+    """
+    return build_view(
+        "heatmap", words, template=_TEMPLATE, value=value, elem_id=elem_id, target=elem_id
+    )

@@ -1,0 +1,72 @@
+"""How the page is served: settings for Gradio, and where to listen."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from starlette.middleware import Middleware
+
+from components.context import AppContext
+from components.early_head import EarlyHead, make_early_head
+from components.text import ASSETS
+from components.theme import build_theme
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the page listens.
+
+    Args:
+        host: Address of the network interface.
+        port: TCP port.
+    """
+
+    host: str
+    port: int
+
+
+def launch_options(ctx: AppContext, endpoint: Endpoint) -> dict[str, Any]:
+    """List the settings of `Blocks.launch`.
+
+    Args:
+        ctx: The page's context.
+        endpoint: Where to listen.
+
+    Returns:
+        Its keyword arguments.
+    """
+    return {
+        "server_name": endpoint.host,
+        "server_port": endpoint.port,
+        "app_kwargs": {
+            "middleware": [Middleware(EarlyHead, html=make_early_head(ctx.words))],
+            "routes": ctx.routes.routes(),
+        },
+        "theme": build_theme(),
+        "i18n": ctx.words.translations,
+        "favicon_path": str(ASSETS / "favicon.svg"),
+        "max_file_size": ctx.settings.max_upload_bytes,
+        "footer_links": ["api", "settings"],
+        "ssr_mode": False,
+        "share": False,
+        "enable_monitoring": False,
+        "run_history": False,
+    }
+
+
+def launch_page(demo: gr.Blocks, ctx: AppContext, endpoint: Endpoint, **extra: Any) -> str:
+    """Serve the page.
+
+    Args:
+        demo: The page.
+        ctx: Its context.
+        endpoint: Where to listen.
+        **extra: Further settings of `Blocks.launch`, such as `prevent_thread_lock=True`.
+
+    Returns:
+        The local address, once the server has ended or when it runs in a thread.
+    """
+    # Handlers are unlimited here: explorer gives out the device by turns, a pass at a time.
+    demo.queue(default_concurrency_limit=None)
+    _, url, _ = demo.launch(**{**launch_options(ctx, endpoint), **extra})
+    return str(url)

@@ -1,0 +1,89 @@
+"""How the model bar words what the store reports."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from components.context import CatalogueEntry, LoadStep, ModelSummary
+from components.quantities import short_bytes, short_count, short_dtype, short_duration
+from components.text import Words
+
+# What the header draws: state (empty, loading or ready), name, detail, fraction (0 to 1 or None).
+PillView = dict[str, Any]
+
+
+def make_empty_view(words: Words, locale: str) -> PillView:
+    """Describe that no model is open."""
+    return {
+        "state": "empty",
+        "name": words.say(locale, "shell.pill_empty"),
+        "detail": words.say(locale, "shell.pill_empty_detail"),
+        "fraction": None,
+    }
+
+
+def make_ready_view(words: Words, locale: str, summary: ModelSummary) -> PillView:
+    """Describe the open model: name, family, parameters, number format and bytes, origin."""
+    origin = words.say(locale, f"shell.origin_{summary.origin.replace(' ', '_')}")
+    memory = f"{short_dtype(summary.dtype)} {short_bytes(summary.n_bytes)}"
+    detail = (summary.family, short_count(summary.n_parameters), memory, origin)
+    return {
+        "state": "ready",
+        "name": summary.name,
+        "detail": " · ".join(detail),
+        "fraction": None,
+    }
+
+
+def make_step_view(words: Words, locale: str, name: str, step: LoadStep) -> PillView:
+    """Describe a model that is being opened.
+
+    Args:
+        words: The sentences of the page.
+        locale: The reader's language.
+        name: What is being opened.
+        step: The store's latest report.
+
+    Returns:
+        The phase, with bytes, speed and time left as far as they are known.
+    """
+    parts = [words.say(locale, f"shell.phase_{step.phase}")]
+    fraction = None
+    if step.total_bytes and not step.done_bytes:
+        # Nothing done yet, or nobody counts: the page shows that it is busy, not an empty bar.
+        parts.append(short_bytes(step.total_bytes))
+    elif step.total_bytes:
+        fraction = min(step.done_bytes / step.total_bytes, 1.0)
+        parts.append(f"{short_bytes(step.done_bytes)} / {short_bytes(step.total_bytes)}")
+    if step.bytes_per_s:
+        parts.append(f"{short_bytes(step.bytes_per_s)}/s")
+    if step.seconds_left is not None:
+        left = short_duration(step.seconds_left)
+        parts.append(words.say(locale, "shell.time_left", duration=left))
+    return {"state": "loading", "name": name, "detail": " · ".join(parts), "fraction": fraction}
+
+
+def make_catalogue_view(
+    words: Words, locale: str, entries: Sequence[CatalogueEntry], chosen: str | None
+) -> dict[str, Any]:
+    """Describe the models to choose from.
+
+    Args:
+        words: The sentences of the page.
+        locale: The reader's language.
+        entries: The store's catalogue.
+        chosen: Source of the model that is open.
+
+    Returns:
+        One row an entry, for assets/catalogue.js.
+    """
+    rows = [
+        {
+            "id": entry.id,
+            "name": entry.name,
+            "detail": f"{entry.family} · {short_bytes(entry.size_bytes)} · {entry.licence}",
+            "presence": entry.presence,
+            "presence_text": words.say(locale, f"shell.presence_{entry.presence}"),
+        }
+        for entry in entries
+    ]
+    return {"rows": rows, "chosen": chosen, "label": words.say(locale, "shell.catalogue_label")}

@@ -1,0 +1,16 @@
+"""The tabs, from left to right: one line each.
+
+A new tab is a folder `components/tabs/<id>/` whose `__init__.py` exports `TAB`, its words in
+`assets/text/<locale>/<id>.json`, and one line in `TABS`.
+"""
+
+from components.tabs import attention, chat, tokens
+from components.tabs.tab import Tab
+
+TABS: tuple[Tab, ...] = (
+    tokens.TAB,
+    attention.TAB,
+    chat.TAB,
+)
+
+__all__ = ["TABS", "Tab"]

@@ -1,0 +1,119 @@
+"""The panel "heads": all heads of a layer as small maps, one large, one row over the text."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from components.api import expose
+from components.context import AppContext
+from components.errors import wire
+from components.kit.cards import build_note
+from components.kit.chips import build_token_chips
+from components.kit.examples import build_examples
+from components.kit.head_grid import build_head_grid
+from components.kit.heatmap import build_heatmap
+from components.kit.pickers import build_picker
+from components.kit.stepper import build_stepper
+from components.kit.working import Working, build_working
+from components.tabs.attention.handlers import FIRST_TEXT, HeadsHandlers, parse_place
+from components.tabs.attention.views import Shown
+from components.tabs.tab import TabHead
+
+EXAMPLE_KEYS = ("attention.example_drink", "attention.example_repeat", "attention.example_code")
+FORMULA = r"""
+$$A = \mathrm{softmax}\!\left(\frac{q\,k^{\top}}{\sqrt{d_{\text{head}}}} + \text{mask}\right)$$
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Components of the panel."""
+
+    text: gr.Textbox
+    counts: gr.HTML
+    examples: gr.HTML
+    layer: gr.HTML
+    heading: gr.HTML
+    chips: gr.HTML
+    grid: gr.HTML
+    map: gr.HTML
+    stepper: gr.HTML
+    working: Working
+    place: gr.Textbox
+    shown: gr.State
+
+    def outputs(self) -> list[Any]:
+        """What every handler fills, in the order of `HeadsHandlers.view`."""
+        working = self.working
+        drawer = [working.facts, working.table, working.exports]
+        views = [self.layer, self.heading, self.chips, self.grid, self.map, self.stepper]
+        return [self.counts, *views, *drawer, self.place, self.shown]
+
+
+def build(ctx: AppContext, head: TabHead) -> None:
+    """Build the panel and connect its events.
+
+    Args:
+        ctx: The page's context.
+        head: Head of the tab, with its card slot.
+    """
+    t, words = ctx.words.t, ctx.words
+    with gr.Row(elem_classes=["tab-body"]):
+        with gr.Column(elem_classes=["controls"], min_width=0):
+            text = gr.Textbox(
+                FIRST_TEXT,
+                label=t("attention.text"),
+                lines=4,
+                max_lines=10,
+                elem_id="attention-text",
+            )
+            counts = gr.HTML(elem_id="attention-counts", elem_classes=["help"])
+            examples = build_examples(words, EXAMPLE_KEYS, elem_id="attention-examples")
+            layer = build_picker(words, "layer", elem_id="attention-layer")
+            gr.HTML(t("attention.tokens"), elem_classes=["heading"])
+            stepper = build_stepper(words, elem_id="attention-stepper")
+            chips = build_token_chips(
+                words, elem_id="attention-chips", mode="weight", readout="popover"
+            )
+        with gr.Column(elem_classes=["figure"], min_width=0):
+            with gr.Row(elem_classes=["grid-and-map"]):
+                with gr.Column(elem_classes=["grid"], min_width=0):
+                    heading = gr.HTML(elem_id="attention-heading", elem_classes=["heading"])
+                    grid = build_head_grid(words, elem_id="attention-grid")
+                with gr.Column(elem_classes=["map"], min_width=0):
+                    big = build_heatmap(words, elem_id="attention-map")
+            working = build_working(
+                words, elem_id="attention-working", formula=FORMULA, png="attention-map"
+            )
+    build_note(words, "attention.look_for", elem_id="attention-note")
+    place = gr.Textbox("", visible=False, elem_id="attention-place")
+    shown = gr.State(Shown())
+    parts = Parts(
+        text, counts, examples, layer, heading, chips, grid, big, stepper, working, place, shown
+    )
+    _wire(ctx, head, parts)
+    ctx.address.register("attention", "text", text)
+    ctx.address.register("attention", "at", place, parse_place)
+
+
+def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
+    on = HeadsHandlers(ctx)
+    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    outputs = parts.outputs()
+    for event in (parts.text.change, ctx.model_id.change):
+        # while the model still reads one version of the text, only the newest next one is kept
+        inputs = [parts.shown, parts.place, parts.text, ctx.model_id, ctx.owner]
+        wire(event, on.text, inputs, outputs, trigger_mode="always_last", **options)
+    moves = (
+        (parts.layer.pick, on.layer),
+        (parts.grid.head_select, on.head),
+        (parts.map.row_select, on.query),
+        (parts.stepper.step, on.query),
+        (parts.chips.token_click, on.unit),
+    )
+    for event, handler in moves:
+        inputs = [parts.shown, ctx.owner]
+        wire(event, handler, inputs, outputs, trigger_mode="always_last", **options)
+    wire(parts.examples.example, on.example, [], [parts.text], queue=False, **options)
+    expose(on.attention, "attention")

@@ -1,0 +1,77 @@
+"""The parts of the Chat tab that are no Gradio component: the conversation, the status line."""
+
+import gradio as gr
+
+from components.kit.views import build_view, pick_texts
+from components.text import ASSETS, Words
+
+_CONVERSATION = """
+<div class="talk" role="log" aria-live="polite" tabindex="0"><div class="greeting"></div>
+<div class="earlier" hidden></div><div class="messages"></div></div>
+"""
+_STATUS = """
+<div class="status" hidden><div class="line"><span class="state" role="status"></span>
+<span class="facts"></span></div>
+<div class="context" hidden><div class="meter" role="meter" aria-valuemin="0">
+<i class="prompt"></i><i class="answer"></i></div><span class="words"></span></div></div>
+"""
+_CONVERSATION_TEXTS = (
+    "you",
+    "model",
+    "greeting",
+    "greeting_help",
+    "earlier",
+    "more",
+    "empty_answer",
+    "edit",
+    "edit_label",
+    "edit_send",
+    "cancel",
+    "copy",
+    "copied",
+    "regenerate",
+    "regenerate_help",
+    "another",
+    "another_help",
+)
+
+
+def build_conversation(words: Words, *, elem_id: str) -> gr.HTML:
+    """Build the view of a conversation. Its texts are drawn as text, never as markup.
+
+    Its value is what `talk.make_conversation` gives. Events: `regenerate`, `another`, `reword`
+    (`event.index`, `event.text`), and `halt` for the Escape key while an answer is being written.
+
+    Args:
+        words: The sentences of the page.
+        elem_id: Its id in the page.
+
+    Returns:
+        The component.
+    """
+    texts = pick_texts(words, {name: f"chat.{name}" for name in _CONVERSATION_TEXTS})
+    value = {"busy": False, "earlier": 0, "messages": []}
+    return build_view(
+        "conversation", words, template=_CONVERSATION, value=value, elem_id=elem_id, texts=texts
+    )
+
+
+def build_status(words: Words, *, elem_id: str) -> gr.HTML:
+    """Build the line under a conversation: what happens, how fast, how full the context is.
+
+    Its value is what `answer_view.make_status` gives, or None.
+
+    Args:
+        words: The sentences of the page.
+        elem_id: Its id in the page.
+
+    Returns:
+        The component.
+    """
+    return build_view("answer_status", words, template=_STATUS, elem_id=elem_id)
+
+
+def build_layout_style() -> None:
+    """Put the tab's style sheet into the page."""
+    style = (ASSETS / "chat.css").read_text(encoding="utf-8")
+    gr.HTML(html_template="<i hidden></i>", head=f"<style>{style}</style>", elem_id="chat-style")

@@ -1,0 +1,212 @@
+"""The panel "chips": a text, cut into tokens as it is typed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+import numpy as np
+
+from components.api import expose
+from components.context import AppContext
+from components.errors import wire
+from components.kit.cards import build_note
+from components.kit.chips import build_token_chips
+from components.kit.examples import build_examples
+from components.kit.working import Working, build_working
+from components.tabs.tab import TabHead
+from components.text import locale_of
+from components.token_units import make_units
+from explorer.snippets import make_tokens_snippet, source_file_of
+from explorer.tokens import TokenPieces, compute_token_pieces
+
+EXAMPLE_KEYS = ("tokens.example_scripts", "tokens.example_spaces", "tokens.example_numbers")
+# What the examples type; not words of the page, so the same in every language.
+EXAMPLE_TEXTS = (
+    "Hello, 你好世界！ नमस्ते 👨‍👩‍👧‍👦 café cafe\u0301",
+    "def add(a, b):\n\treturn a + b\n\n    # four spaces, two  spaces",
+    "127 + 677 = 804, 1275 + 6773 = 8041; unfamiliarword, antidisestablishmentarianism",
+)
+FIRST_TEXT = "When Mary and John went to the store, John gave a drink to Mary. 玛丽说 thanks! 🦙"
+MOST_TABLE_ROWS = 50
+MOST_CHIPS = 1_000
+FORMULA = r"""
+$$\text{text} \;\xrightarrow{\text{UTF-8}}\; \text{bytes} \;\xrightarrow{\text{pre-tokenizer}}\;
+\text{words} \;\xrightarrow{\text{BPE merges}}\; \text{tokens} \;\xrightarrow{\text{vocabulary}}\;
+\text{ids}$$
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Components of the panel."""
+
+    text: gr.Textbox
+    special: gr.Checkbox
+    counts: gr.HTML
+    examples: gr.HTML
+    chips: gr.HTML
+    working: Working
+
+
+def build(ctx: AppContext, head: TabHead) -> None:
+    """Build the panel and connect its events.
+
+    Args:
+        ctx: The page's context.
+        head: Head of the tab, with its card slot.
+    """
+    t = ctx.words.t
+    with gr.Row(elem_classes=["tab-body"]):
+        with gr.Column(elem_classes=["controls"], min_width=0):
+            text = gr.Textbox(
+                FIRST_TEXT, label=t("tokens.text"), lines=5, max_lines=14, elem_id="tokens-text"
+            )
+            counts = gr.HTML(elem_id="tokens-counts", elem_classes=["help"])
+            examples = build_examples(ctx.words, EXAMPLE_KEYS, elem_id="tokens-examples")
+            special = gr.Checkbox(
+                False,
+                label=t("tokens.special"),
+                info=t("tokens.special_info"),
+                elem_id="tokens-special",
+            )
+        with gr.Column(elem_classes=["figure"], min_width=0):
+            chips = build_token_chips(ctx.words, elem_id="tokens-chips", copy=True)
+            working = build_working(ctx.words, elem_id="tokens-working", formula=FORMULA)
+    build_note(ctx.words, "tokens.look_for", elem_id="tokens-note")
+    _wire(ctx, head, Parts(text, special, counts, examples, chips, working))
+    ctx.address.register("tokens", "text", text)
+
+
+def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
+    on = Handlers(ctx)
+    working = parts.working
+    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    for event in (parts.text.change, parts.special.input, ctx.model_id.change):
+        # while the server works on one keystroke, only the newest of the next ones is kept
+        wire(
+            event,
+            on.text,
+            [parts.text, parts.special, ctx.model_id, ctx.owner],
+            [parts.counts, parts.chips, working.facts, working.table, working.exports],
+            trigger_mode="always_last",
+            **options,
+        )
+    wire(parts.examples.example, on.example, [], [parts.text], queue=False, **options)
+    expose(on.tokenize, "tokenize")
+
+
+class Handlers:
+    """Handlers of the panel's events.
+
+    Args:
+        ctx: The page's context.
+    """
+
+    def __init__(self, ctx: AppContext) -> None:
+        self._ctx = ctx
+
+    def example(self, event: gr.EventData) -> str:
+        """Type one of the examples."""
+        return EXAMPLE_TEXTS[int(event._data["index"])]
+
+    def text(
+        self,
+        text: str,
+        special: bool,
+        model_id: str | None,
+        owner: str | None,
+        request: gr.Request,
+    ) -> tuple[Any, ...]:
+        """Cut the text and show it."""
+        source, locale = self._ctx.source_of(model_id), locale_of(request)
+        pieces = self._cut(source, text, special, owner, request)
+        snippet = make_tokens_snippet(source, text, special)
+        return (
+            self._say_counts(locale, pieces),
+            make_chips(pieces),
+            make_facts(pieces),
+            make_table(self._ctx, locale, pieces),
+            {"csv": publish_ids(self._ctx, locale, pieces), "png": None, "python": snippet},
+        )
+
+    def tokenize(self, text: str, special: bool, request: gr.Request) -> dict[str, Any]:
+        """Cut a text into tokens with the tokenizer of the page's first model."""
+        pieces = self._cut(self._ctx.source_of(None), text, special, None, request)
+        return {
+            "ids": list(pieces.ids),
+            "tokens": pieces.n_tokens,
+            "characters": pieces.n_characters,
+            "bytes": pieces.n_bytes,
+            "units": make_units(pieces.units),
+        }
+
+    def _cut(
+        self, source: str, text: str, special: bool, owner: str | None, request: gr.Request
+    ) -> TokenPieces:
+        tokenizer = self._ctx.store.tokenizer(source, self._ctx.owner_of(owner, request))
+        return compute_token_pieces(tokenizer, text, special=special, limit=MOST_CHIPS)
+
+    def _say_counts(self, locale: str, pieces: TokenPieces) -> str:
+        unread = pieces.n_read_bytes != pieces.n_bytes
+        return self._ctx.words.say(
+            locale,
+            "tokens.counts_unread" if unread else "tokens.counts",
+            read=f"{pieces.n_read_bytes:,}",
+            tokens=f"{pieces.n_tokens:,}",
+            characters=f"{pieces.n_characters:,}",
+            bytes=f"{pieces.n_bytes:,}",
+        )
+
+
+def make_chips(pieces: TokenPieces) -> dict[str, Any]:
+    """The value of the chips."""
+    return {
+        "units": make_units(pieces.units),
+        "more": pieces.n_tokens - pieces.shown,
+        "total": pieces.n_tokens,
+        "ids": list(pieces.ids) if pieces.shown < pieces.n_tokens else None,
+    }
+
+
+def make_facts(pieces: TokenPieces) -> dict[str, Any]:
+    """Where the numbers come from."""
+    return {
+        "tensor": "ids",
+        "shape": [pieces.n_tokens],
+        "dtype": "int64",
+        "file": source_file_of(compute_token_pieces),
+        "test": "tests/explorer/test_tokens.py",
+    }
+
+
+def each_token(pieces: TokenPieces) -> Iterator[tuple[str, int, bytes]]:
+    """(text of its unit, id, bytes) of every token that is shown."""
+    for unit in pieces.units:
+        for id_, token in zip(unit.ids, unit.token_bytes, strict=True):
+            yield unit.text, id_, token
+
+
+def make_table(ctx: AppContext, locale: str, pieces: TokenPieces) -> dict[str, Any]:
+    """The first tokens as a table."""
+    rows = [row for row, _ in zip(each_token(pieces), range(MOST_TABLE_ROWS), strict=False)]
+    columns = ("column_token", "column_id", "column_bytes")
+    return {
+        "corner": ctx.words.say(locale, "tokens.column_position"),
+        "rows": [str(i) for i in range(len(rows))],
+        "cols": [ctx.words.say(locale, f"tokens.{name}") for name in columns],
+        "cells": [[text, id_, token.hex(" ")] for text, id_, token in rows],
+        "digits": 0,
+    }
+
+
+def publish_ids(ctx: AppContext, locale: str, pieces: TokenPieces) -> str:
+    """Put the tokens that are shown where the CSV button fetches them."""
+    tokens = list(each_token(pieces))
+    numbers = np.array([[id_, len(token)] for _, id_, token in tokens], dtype=np.float32)
+    columns = ("column_id", "column_n_bytes")
+    return ctx.routes.publish(
+        numbers.reshape(-1, len(columns)),
+        row_labels=[text for text, _, _ in tokens],
+        column_labels=[ctx.words.say(locale, f"tokens.{name}") for name in columns],
+    )

@@ -1,0 +1,36 @@
+"""Python that writes the same answer as the page, token by token, for "Copy as Python"."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from explorer.conversation import AnswerSettings, AnswerStep, Message, stream_answer
+from explorer.snippets import make_snippet
+
+
+def make_answer_snippet(
+    source: str, messages: Sequence[Message], settings: AnswerSettings, answer: AnswerStep
+) -> str:
+    """A runnable snippet that prints id, probability and rank of every token, then the text.
+
+    Args:
+        source: Of the model.
+        messages: What the model was given.
+        settings: How it answered, the seed included.
+        answer: The last step of the answer. One that was stopped is written up to the same token.
+    """
+    if answer.finish == "stopped":
+        settings = replace(settings, max_new_tokens=max(1, len(answer.tokens)))
+    lines = [f"    {dict(message)!r}," for message in messages]
+    return make_snippet(
+        (AnswerSettings, stream_answer),
+        "from models import load_model",
+        "",
+        "messages = [",
+        *lines,
+        "]",
+        f"settings = {settings!r}",
+        f"*_, answer = {stream_answer.__name__}(load_model({source!r}), messages, settings)",
+        "for token in answer.tokens:",
+        "    print(token.id, token.probability, token.rank)",
+        "print(answer.text)",
+    )

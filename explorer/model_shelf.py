@@ -1,0 +1,167 @@
+"""The models in memory: who uses them, how much they take, which one goes first.
+
+    budget  |--- leased ---|--- idle, used lately ---|- idle, used long ago -|- reserved -|  free  |
+                                                       goes first              being read
+
+A lease protects a model while an answer is being written with it. A reservation holds the bytes of
+a model that is being read, so that two loads at once do not both count on the same room.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from explorer.errors import BudgetError
+from explorer.memory import say_bytes
+from explorer.ownership import SharingKey
+from explorer.store_records import ModelSummary
+
+if TYPE_CHECKING:
+    from models.loading import LoadedModel
+
+
+@dataclass(eq=False)
+class ShelvedModel:
+    """A loaded model and who uses it.
+
+    Args:
+        loaded: The model.
+        summary: What a page says about it.
+        openers: Owners who have opened it and not unloaded it.
+        leases: Streams that use it right now.
+        unwanted: All openers have unloaded it; it goes with its last lease.
+    """
+
+    loaded: "LoadedModel"
+    summary: ModelSummary
+    openers: set[str] = field(default_factory=set)
+    leases: int = 0
+    unwanted: bool = False
+
+
+class ModelShelf:
+    """Bookkeeping of loaded models against a budget. The caller holds a lock around every call.
+
+    Args:
+        budget_bytes: Bytes that all models together may take, those being read included.
+    """
+
+    def __init__(self, budget_bytes: int) -> None:
+        self.budget_bytes = budget_bytes
+        self._models: OrderedDict[SharingKey, ShelvedModel] = OrderedDict()  # least used first
+        self._reserved: dict[SharingKey, int] = {}
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the models here and of those being read."""
+        loaded = sum(model.summary.n_bytes for model in self._models.values())
+        return loaded + sum(self._reserved.values())
+
+    def find(self, key: SharingKey) -> ShelvedModel | None:
+        """A wanted model, without counting as a use."""
+        model = self._models.get(key)
+        return None if model is None or model.unwanted else model
+
+    def use(self, key: SharingKey, owner: str) -> ShelvedModel | None:
+        """A model that an owner opens, now the most recently used one; None when it is not here."""
+        model = self._models.get(key)
+        if model is not None:
+            self._models.move_to_end(key)
+            model.openers.add(owner)
+            model.unwanted = False
+        return model
+
+    def reserve(self, key: SharingKey, name: str, needs: int, available: int) -> int:
+        """Take idle models out until a new one fits, and keep its bytes for it.
+
+        Nothing is taken out when it would not help.
+
+        Args:
+            key: The model to be read.
+            name: Its name, for the message.
+            needs: Bytes that it will take.
+            available: Bytes that this machine has free now.
+
+        Returns:
+            Bytes of the models that were taken out.
+
+        Raises:
+            BudgetError: It is larger than the budget, or the models in use leave too little.
+        """
+        if needs > self.budget_bytes:
+            raise _too_large(name, needs, self.budget_bytes)
+        victims, freed = [], 0
+        for candidate, model in self._models.items():
+            if self._fits(needs, freed, available):
+                break
+            if not model.leases:
+                victims.append(candidate)
+                freed += model.summary.n_bytes
+        if not self._fits(needs, freed, available):
+            raise _in_use(name, needs, self._room(freed, available))
+        for victim in victims:
+            del self._models[victim]
+        self._reserved[key] = needs
+        return freed
+
+    def cancel_reservation(self, key: SharingKey) -> None:
+        """Give back the bytes of a model that was not read after all."""
+        self._reserved.pop(key, None)
+
+    def put(self, key: SharingKey, model: ShelvedModel) -> None:
+        """Put a model that has been read in the place of its reservation."""
+        self.cancel_reservation(key)
+        self._models[key] = model
+
+    def give_back(self, key: SharingKey, model: ShelvedModel) -> None:
+        """End one lease; an unwanted model goes with the last one."""
+        model.leases -= 1
+        if model.unwanted and not model.leases and self._models.get(key) is model:
+            del self._models[key]
+
+    def unload(self, key: SharingKey, owner: str) -> bool:
+        """Forget that an owner uses a model; it goes when nobody else does.
+
+        Returns:
+            Whether the model went now: False when it is not here, when others have it open, or
+            when an answer is being written with it (then it goes right after that).
+        """
+        model = self._models.get(key)
+        if model is None:
+            return False
+        model.openers.discard(owner)
+        model.unwanted = not model.openers
+        if not model.unwanted or model.leases:
+            return False
+        del self._models[key]
+        return True
+
+    def _room(self, freed: int, available: int) -> int:
+        """Bytes for a new model once `freed` bytes have gone: of the budget and of the machine."""
+        return max(0, min(self.budget_bytes - self.used_bytes, available) + freed)
+
+    def _fits(self, needs: int, freed: int, available: int) -> bool:
+        return needs <= self._room(freed, available)
+
+
+def _too_large(name: str, needs: int, budget: int) -> BudgetError:
+    return BudgetError(
+        f"{name} needs {say_bytes(needs)} of memory, models may take {say_bytes(budget)} here; "
+        "choose a smaller or quantised model, or set GLASSBOX_MEMORY_GB higher if the machine has "
+        "more",
+        code="model-too-large",
+        name=name,
+        needs=say_bytes(needs),
+        budget=say_bytes(budget),
+    )
+
+
+def _in_use(name: str, needs: int, room: int) -> BudgetError:
+    return BudgetError(
+        f"{name} needs {say_bytes(needs)} of memory, {say_bytes(room)} are free while other models "
+        "and programs are in use; unload a model or close a program, or try again in a while",
+        code="memory-in-use",
+        name=name,
+        needs=say_bytes(needs),
+        free=say_bytes(room),
+    )

@@ -1,0 +1,47 @@
+"""Stop buttons: a switch for each answer or job that a visitor has running.
+
+The button is pressed in one request while another one works; they meet here, by an id that only
+the visitor's page knows. A worker asks `is_set` between two tokens: stopping is a question of when
+it is asked, never of killing anything.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class StopSwitches:
+    """Switches by id. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._switches: dict[str, threading.Event] = {}
+
+    @contextmanager
+    def armed(self, work_id: str) -> Iterator[threading.Event]:
+        """A fresh switch for one piece of work; an earlier one of the same id is thrown.
+
+        Args:
+            work_id: Unguessable id of the visitor's work.
+        """
+        switch = threading.Event()
+        with self._lock:
+            earlier = self._switches.get(work_id)
+            self._switches[work_id] = switch
+        if earlier is not None:
+            earlier.set()
+        try:
+            yield switch
+        finally:
+            with self._lock:
+                if self._switches.get(work_id) is switch:
+                    del self._switches[work_id]
+
+    def stop(self, work_id: str) -> bool:
+        """Throw the switch; False when nothing of that id is running."""
+        with self._lock:
+            switch = self._switches.get(work_id)
+        if switch is None:
+            return False
+        switch.set()
+        return True

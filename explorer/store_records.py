@@ -1,0 +1,121 @@
+"""What the model store hands out, and what it needs of whoever loads the models."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:  # `models` is imported when the first model is opened, not with the page
+    from models.hub import FetchProgress
+    from models.loading import LoadedModel
+    from models.sources import ResolvedSource
+    from models.tokenizers import Tokenizer
+
+Presence = Literal["here", "download"]
+LoadPhase = Literal["resolving", "downloading", "reading", "ready"]
+Origin = Literal["offline pack", "hub", "cache", "file", "folder", "upload"]
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """A model that can be chosen from the list.
+
+    Args:
+        id: Its source string for `ModelStore.open`.
+        name: For people.
+        family: Architecture family.
+        size_bytes: To download, or on disk.
+        licence: SPDX id or the licence's own name.
+        presence: `here` opens with no network; `download` needs it.
+    """
+
+    id: str
+    name: str
+    family: str
+    size_bytes: int
+    licence: str
+    presence: Presence
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """What a page says about a loaded model.
+
+    Args:
+        id: The source it was opened with.
+        name: For people.
+        family: Architecture family.
+        n_parameters: Numbers in its weights; tied weights count once.
+        n_bytes: Memory that they take here.
+        dtype: Type of the weights in memory, such as `float32`.
+        origin: Where it was found.
+        context_length: Tokens that it was made to read at once.
+        n_layers: Blocks.
+        n_heads: Query heads a layer.
+        n_kv_heads: Key/value heads a layer.
+        has_chat: Whether it brings a chat template.
+    """
+
+    id: str
+    name: str
+    family: str
+    n_parameters: int
+    n_bytes: int
+    dtype: str
+    origin: Origin
+    context_length: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    has_chat: bool
+
+
+@dataclass(frozen=True)
+class LoadStep:
+    """One event of opening a model.
+
+    Args:
+        phase: `resolving` (finding it), `downloading`, `reading` (weights into memory), `ready`.
+        done_bytes: Bytes of this phase that are done.
+        total_bytes: Bytes of this phase; None while unknown.
+        bytes_per_s: Speed of the download; None in other phases and while unknown.
+        seconds_left: Of the download; None while unknown.
+        summary: The model, in the phase `ready` only.
+    """
+
+    phase: LoadPhase
+    done_bytes: int = 0
+    total_bytes: int | None = None
+    bytes_per_s: float | None = None
+    seconds_left: float | None = None
+    summary: ModelSummary | None = None
+
+
+class Loader(Protocol):
+    """Finds and reads models. `explorer.model_loader.ModelLoader` is the real one."""
+
+    def catalogue(self) -> tuple[CatalogueEntry, ...]:
+        """Models that can be chosen from a list."""
+
+    def catalogue_ids(self) -> frozenset[str]:
+        """Their ids, without looking for them on the disk."""
+
+    def resolve(
+        self,
+        source: str,
+        *,
+        on_progress: "Callable[[FetchProgress], None]",
+        cancelled: Callable[[], bool],
+    ) -> "ResolvedSource":
+        """Find a source on this machine, downloading it if it is elsewhere."""
+
+    def estimate(self, resolved: "ResolvedSource") -> int:
+        """Bytes of memory that reading it will take, from its sizes alone."""
+
+    def load(self, resolved: "ResolvedSource") -> "LoadedModel":
+        """Read its weights."""
+
+    def load_tokenizer(self, resolved: "ResolvedSource") -> "Tokenizer":
+        """Read its tokenizer and nothing else."""
+
+    def summarise(self, loaded: "LoadedModel") -> ModelSummary:
+        """Say what a page shows about it."""

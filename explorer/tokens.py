@@ -1,0 +1,230 @@
+"""A text as its tokens, drawn so that no character is torn apart.
+
+Tokens are pieces of *bytes*; what a reader sees as one character (a grapheme) may be spread over
+several tokens, and one token may hold many characters. A unit is the smallest run of tokens that
+begins and ends at a border of both:
+
+    tokens      | e4 bd | a0 | e5 a5 bd |  20 68 69  |        bytes, in hexadecimal
+    characters  |    你      |    好     | ␣ | h | i  |
+    units       |    你      |    好     |    ␣hi     |
+
+All of it is computed from the bytes of the tokens, so it holds as well for a tokenizer that changes
+the text (composes accents, puts a space in front).
+
+Source: *Unicode Text Segmentation*, UAX 29, section 3 (extended grapheme clusters).
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import regex
+
+from models.errors import TokenizerError
+from models.tokenizers.tokenizer import Tokenizer, replace_lone_surrogates
+
+# Two regional indicators are one flag. \X alone looks back to the start of a row of flags for each
+# of them, which takes minutes for a long row.
+_GRAPHEME = regex.compile(
+    r"[\U0001F1E6-\U0001F1FF]{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*|\X"
+)
+_LOOKAHEAD = 64  # tokens behind the limit, to see where the last unit ends: UTF-8 needs at most 4
+_VISIBLE = {"\n": "⏎", "\t": "⇥", "\x7f": "␡"} | {
+    chr(code): chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"
+}
+# Format characters, other blanks, private use, unassigned and lone surrogates cannot be seen.
+_UNSEEN = frozenset({"Cf", "Zs", "Zl", "Zp", "Co", "Cn", "Cc", "Cs"})
+_JOINER = "\u200d"  # between the persons of an emoji family: stays, or the family falls apart
+_RING = "\u25cc"  # a dotted ring, to carry an accent that has no letter
+
+
+@dataclass(frozen=True)
+class TokenUnit:
+    """The smallest run of tokens that shows whole characters.
+
+    Attributes:
+        text: What it says; U+FFFD for bytes that are no text.
+        ids: Its tokens.
+        token_bytes: The bytes of each token.
+        start: Where it begins among the bytes of all tokens.
+        special: Whether it is one special token.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    token_bytes: tuple[bytes, ...]
+    start: int
+    special: bool
+
+
+@dataclass(frozen=True)
+class TokenPieces:
+    """A text, counted and cut.
+
+    Attributes:
+        n_tokens: Tokens of the whole text.
+        n_characters: Its Unicode code points.
+        n_graphemes: What a reader counts as characters.
+        n_bytes: Its bytes in UTF-8.
+        n_read_bytes: Bytes of all tokens. Fewer than `n_bytes` where the vocabulary has no token
+            for a byte (the tokenizer drops it); other than `n_bytes` where the tokenizer changes
+            the text first, such as composing accents.
+        ids: All token ids.
+        units: The units of the first tokens.
+        shown: How many tokens `units` covers.
+    """
+
+    n_tokens: int
+    n_characters: int
+    n_graphemes: int
+    n_bytes: int
+    n_read_bytes: int
+    ids: tuple[int, ...]
+    units: tuple[TokenUnit, ...]
+    shown: int
+
+
+def compute_token_pieces(
+    tokenizer: Tokenizer, text: str, *, special: bool = False, limit: int = 1000
+) -> TokenPieces:
+    """Cut a text into tokens and units.
+
+    Args:
+        tokenizer: Any tokenizer.
+        text: Any string.
+        special: Whether special tokens typed in the text count as such.
+        limit: Units are made of this many tokens at most; the counts are of the whole text.
+
+    Returns:
+        The counts, all ids and the first units.
+    """
+    text = replace_lone_surrogates(text)
+    ids = tuple(tokenizer.encode(text, special=special))
+    units = _first_units(units_of(tokenizer, ids[: limit + _LOOKAHEAD]), limit)
+    return TokenPieces(
+        n_tokens=len(ids),
+        n_characters=len(text),
+        n_graphemes=sum(1 for _ in _GRAPHEME.finditer(text)),
+        n_bytes=len(text.encode("utf-8")),
+        n_read_bytes=sum(len(tokenizer.token_bytes(token)) for token in ids),
+        ids=ids,
+        units=units,
+        shown=sum(len(unit.ids) for unit in units),
+    )
+
+
+def units_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[TokenUnit, ...]:
+    """Group tokens into units.
+
+    Args:
+        tokenizer: The tokenizer that the ids belong to.
+        ids: Token ids.
+
+    Returns:
+        The units; their ids in order are `ids`. A special token always is a unit of its own.
+
+    Raises:
+        TokenizerError: An id is not in the vocabulary.
+    """
+    special_ids = frozenset(tokenizer.special_tokens.values())
+    units: list[TokenUnit] = []
+    run: list[tuple[int, bytes]] = []
+    start = 0
+    for token in map(int, ids):
+        raw = tokenizer.token_bytes(token)
+        if token not in special_ids:
+            run.append((token, raw))
+            continue
+        units += _units_of_run(run, start)
+        start += sum(len(part) for _, part in run)
+        units.append(_make_unit([(token, raw)], start, special=True))
+        start += len(raw)
+        run = []
+    return (*units, *_units_of_run(run, start))
+
+
+def label_of(tokenizer: Tokenizer, token: int) -> str:
+    """One token as a short label in which everything can be seen.
+
+    Args:
+        token: Its id. Models may have more outputs than the vocabulary has tokens.
+        tokenizer: The tokenizer that it belongs to.
+
+    Returns:
+        Its text, with `␣` for spaces at its ends, `⏎`, `⇥`, `<E7>` for a byte that is no text on
+        its own, `<U+200B>` for other invisible characters; `<#50300>` for an id without token.
+    """
+    try:
+        return label_of_bytes(tokenizer.token_bytes(token))
+    except TokenizerError:
+        return f"<#{token}>"
+
+
+def label_of_bytes(raw: bytes) -> str:
+    """The bytes of tokens as a label in which everything can be seen.
+
+    Args:
+        raw: The bytes of a token, or of all tokens of a unit.
+
+    Returns:
+        As `label_of`.
+    """
+    text = raw.decode("utf-8", "surrogateescape")
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" "))
+    after = len(text) - before - len(inner)
+    shown = "".join(_show_character(character, inner) for character in inner)
+    if inner and unicodedata.combining(inner[0]):
+        shown = _RING + shown
+    return "␣" * before + shown + "␣" * after
+
+
+def _show_character(character: str, text: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # how surrogateescape writes the bytes 80 to FF
+        return f"<{code - 0xDC00:02X}>"
+    if character in _VISIBLE:
+        return _VISIBLE[character]
+    if character == " " or unicodedata.category(character) not in _UNSEEN:
+        return character
+    return character if character == _JOINER and len(text) > 1 else f"<U+{code:04X}>"
+
+
+def _first_units(units: Sequence[TokenUnit], limit: int) -> tuple[TokenUnit, ...]:
+    """The units that lie within the first `limit` tokens; of a giant first one, its beginning."""
+    ends = accumulate(len(unit.ids) for unit in units)
+    kept = tuple(unit for unit, end in zip(units, ends, strict=True) if end <= limit)
+    if kept or not units or limit < 1:
+        return kept
+    giant = units[0]
+    tokens = list(zip(giant.ids, giant.token_bytes, strict=True))[:limit]
+    return (_make_unit(tokens, giant.start, special=giant.special),)
+
+
+def _units_of_run(run: Sequence[tuple[int, bytes]], start: int) -> Iterator[TokenUnit]:
+    """Units of tokens without special ones in between."""
+    borders = set(_grapheme_ends(b"".join(raw for _, raw in run)))
+    unit: list[tuple[int, bytes]] = []
+    begin = end = 0
+    for token, raw in run:
+        unit.append((token, raw))
+        end += len(raw)
+        if end in borders:
+            yield _make_unit(unit, start + begin, special=False)
+            unit, begin = [], end
+    if unit:  # only tokens without any bytes can be left over
+        yield _make_unit(unit, start + begin, special=False)
+
+
+def _grapheme_ends(raw: bytes) -> Iterator[int]:
+    """Byte offsets at which a grapheme ends; a byte that is no text counts as one."""
+    end = 0
+    for grapheme in _GRAPHEME.finditer(raw.decode("utf-8", "surrogateescape")):
+        end += len(grapheme[0].encode("utf-8", "surrogateescape"))
+        yield end
+
+
+def _make_unit(tokens: Sequence[tuple[int, bytes]], start: int, *, special: bool) -> TokenUnit:
+    ids, parts = zip(*tokens, strict=True)
+    return TokenUnit(b"".join(parts).decode("utf-8", "replace"), ids, parts, start, special)

@@ -1,0 +1,128 @@
+"""Self-attention with any number of key/value heads.
+
+    x ── q_proj ──► q  (B, H, T, d) ──┐ rotate
+      ── k_proj ──► k  (B, K, T, d) ──┤ rotate ─► cache
+      ── v_proj ──► v  (B, K, T, d) ──┘        ─► cache
+                       │
+            scores  =  q kᵀ · scale          (B, H, T, S)
+            pattern =  softmax(scores where mask, else -inf)
+            z       =  pattern v             (B, H, T, d)
+      ◄── o_proj ──  heads side by side      (B, T, D)
+
+Vaswani et al. 2017 (arXiv 1706.03762), eq. 1; query heads share key/value heads in groups after
+Ainslie et al. 2023 (arXiv 2305.13245).
+
+Two kernels compute the same numbers (a test holds them to 1e-5): PyTorch's fused one, which never
+writes scores to memory, and an eager one, written out, for passes whose trace wants to see or
+change scores, mask or pattern, or that drop attention weights.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.config import AttentionConfig, LayerType
+from models.dropout import dropout
+from models.forward_pass import ForwardPass
+from models.rope import rotate
+from models.trace import tap, tap_mask
+
+
+def attention_scores(
+    q: Float[Tensor, "B H T d"], k: Float[Tensor, "B K S d"], scale: float
+) -> Float[Tensor, "B H T S"]:
+    """Scaled products of every query with every key, before the mask."""
+    return q @ _one_per_query_head(k, q.shape[1]).transpose(-2, -1) * scale
+
+
+def attention_pattern(
+    scores: Float[Tensor, "B H T S"], mask: Bool[Tensor, "batch 1 T S"]
+) -> Float[Tensor, "B H T S"]:
+    """Softmax over the keys that each query may attend to; in float32, as the fused kernel does."""
+    return scores.float().masked_fill(~mask, float("-inf")).softmax(dim=-1).to(scores.dtype)
+
+
+def _one_per_query_head(kv: Tensor, n_heads: int) -> Tensor:
+    """(B, K, S, d) -> (B, H, S, d): each key/value head stands for its group of query heads."""
+    return kv.repeat_interleave(n_heads // kv.shape[1], dim=1)
+
+
+class Attention(nn.Module):
+    """One layer of multi-head, grouped-query or multi-query attention."""
+
+    def __init__(
+        self, config: AttentionConfig, *, d_model: int, dropout_rate: float, layer_type: LayerType
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.dropout_rate = dropout_rate
+        self.layer_type = layer_type
+        q_width, kv_width = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
+        self.q_proj = nn.Linear(d_model, q_width, bias=config.qkv_bias)
+        self.k_proj = nn.Linear(d_model, kv_width, bias=config.qkv_bias)
+        self.v_proj = nn.Linear(d_model, kv_width, bias=config.qkv_bias)
+        self.o_proj = nn.Linear(q_width, d_model, bias=config.out_bias)
+
+    def forward(
+        self, x: Float[Tensor, "B T D"], *, layer: int, run: ForwardPass
+    ) -> Float[Tensor, "B T D"]:
+        """What this layer reads from the tokens before, for each token.
+
+        Args:
+            x: The normalised stream.
+            layer: Number of the block, for names in the trace and for the cache.
+            run: Positions, mask, cache and trace of this pass.
+        """
+        name = f"blocks.{layer}.attn"
+        q, k, v = self._project(x, name, run)
+        if run.cache is not None and run.slots is not None:
+            k, v = run.cache.write(layer, k, v, run.slots, run.valid)
+        eager = self._needs_eager(name, run)
+        z = self._eager(q, k, v, name, run) if eager else self._fused(q, k, v, run)
+        z = tap(run.trace, f"{name}.z", z)
+        return self.o_proj(z.transpose(1, 2).flatten(2))
+
+    def _project(self, x: Tensor, name: str, run: ForwardPass) -> tuple[Tensor, Tensor, Tensor]:
+        def heads(projection: nn.Linear) -> Tensor:
+            return projection(x).unflatten(-1, (-1, self.config.d_head)).transpose(1, 2)
+
+        q, k, v = heads(self.q_proj), heads(self.k_proj), heads(self.v_proj)
+        if self.layer_type in run.rotations:
+            cosines, sines = run.rotations[self.layer_type]
+            q, k = rotate(q, cosines, sines), rotate(k, cosines, sines)
+        return (
+            tap(run.trace, f"{name}.q", q),
+            tap(run.trace, f"{name}.k", k),
+            tap(run.trace, f"{name}.v", v),
+        )
+
+    def _needs_eager(self, name: str, run: ForwardPass) -> bool:
+        if run.generator is not None and self.dropout_rate > 0:
+            return True  # the fused kernel draws its dropout from the process-wide generator
+        if run.trace is None:
+            return False
+        return any(run.trace.wants(f"{name}.{part}") for part in ("scores", "mask", "pattern"))
+
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, run: ForwardPass) -> Tensor:
+        causal = run.in_step and run.from_start and run.n_tokens > 1
+        sees_all = run.in_step and run.n_tokens == 1  # the newest token sees every key
+        return functional.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=None if causal or sees_all else run.mask,
+            is_causal=causal,
+            scale=self.config.score_scale,
+            enable_gqa=self.config.group_size > 1,
+        )
+
+    def _eager(self, q: Tensor, k: Tensor, v: Tensor, name: str, run: ForwardPass) -> Tensor:
+        scores = attention_scores(q, k, self.config.score_scale)
+        scores = tap(run.trace, f"{name}.scores", scores)
+        mask = run.mask.expand(q.shape[0], -1, -1, -1)
+        if run.trace is not None:
+            mask = tap_mask(run.trace, f"{name}.mask", mask)
+        pattern = tap(run.trace, f"{name}.pattern", attention_pattern(scores, mask))
+        pattern = dropout(pattern, self.dropout_rate, run.generator)
+        return torch.matmul(pattern, _one_per_query_head(v, q.shape[1]))

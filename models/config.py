@@ -1,0 +1,242 @@
+"""The configuration of a decoder: frozen values from which every part is chosen.
+
+A model is described by *values*, never by the name of its family: "RMSNorm", "GQA with 3 key/value
+heads", "RoPE with base 100,000". What cannot work together is refused when the configuration is
+made, with both numbers in the message, long before a tensor exists.
+
+    ModelConfig
+    ├── AttentionConfig   how many heads, how wide, with which biases
+    ├── FfnConfig         width, activation, gated (SwiGLU) or plain
+    ├── NormConfig        LayerNorm or RMSNorm, epsilon
+    ├── RopeConfig        one per layer type, or None with learned positions
+    └── DropoutConfig     three rates: embedding, attention weights, residual
+
+No torch here: a page can list and count models without loading it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from models.errors import ConfigError
+
+NormKind = Literal["layernorm", "rmsnorm"]
+Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
+Positions = Literal["learned", "rope"]
+LayerType = Literal["full"]
+FULL: LayerType = "full"  # every token sees all tokens before it
+Initialisation = Literal["torch_default", "normal_scaled", "truncated_normal"]
+
+
+def _require_positive(owner: str, **values: int) -> None:
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"{owner}: {name}={value!r} must be a whole number of at least 1")
+
+
+def _require_choice(owner: str, name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{owner}: {name}={value!r} is unknown; choose {', '.join(choices)}")
+
+
+def _divisors(number: int) -> str:
+    found = [str(d) for d in range(1, number + 1) if number % d == 0]
+    return ", ".join(found[:-1]) + " or " + found[-1] if len(found) > 1 else found[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormConfig:
+    """Which normalisation.
+
+    Args:
+        kind: `layernorm` (Ba et al. 2016, arXiv 1607.06450) subtracts the mean, divides by the
+            standard deviation, and has a weight and a bias; `rmsnorm` (Zhang & Sennrich 2019,
+            arXiv 1910.07467) only divides by the root mean square, and has a weight.
+        eps: Added to the variance or mean square before the root.
+    """
+
+    kind: NormKind
+    eps: float = 1e-5
+
+    def __post_init__(self) -> None:
+        _require_choice("NormConfig", "kind", self.kind, get_args(NormKind))
+        if not 0 < self.eps < 1:
+            raise ConfigError(f"NormConfig: eps={self.eps!r} must lie between 0 and 1; try 1e-5")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RopeConfig:
+    """Rotary position embedding (Su et al. 2021, arXiv 2104.09864), plain frequencies.
+
+    Args:
+        theta: Base of the frequencies: pair i turns by theta ** (-2i / d_head) radians a token.
+            10,000 in the paper, 500,000 in Llama 3, 100,000 in SmolLM2.
+    """
+
+    theta: float = 10_000.0
+
+    def __post_init__(self) -> None:
+        if not self.theta > 1:
+            raise ConfigError(f"RopeConfig: theta={self.theta!r} must be above 1; 10000 is usual")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionConfig:
+    """Heads of self-attention.
+
+    Equal head counts are multi-head attention (Vaswani et al. 2017), one key/value head is
+    multi-query (Shazeer 2019), anything between is grouped-query (Ainslie et al. 2023).
+
+    Args:
+        n_heads: Query heads.
+        n_kv_heads: Key/value heads; each serves n_heads / n_kv_heads query heads.
+        d_head: Width of a head. Free: Qwen3-0.6B has 16 heads of 128 at d_model 1,024.
+        qkv_bias: Biases on the query, key and value projections.
+        out_bias: A bias on the output projection.
+        scale: Factor on the scores; None is 1 / sqrt(d_head).
+    """
+
+    n_heads: int
+    n_kv_heads: int
+    d_head: int
+    qkv_bias: bool = False
+    out_bias: bool = False
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        _require_positive(
+            "AttentionConfig", n_heads=self.n_heads, n_kv_heads=self.n_kv_heads, d_head=self.d_head
+        )
+        if self.n_heads % self.n_kv_heads:
+            raise ConfigError(
+                f"n_heads={self.n_heads} is not a multiple of n_kv_heads={self.n_kv_heads}; "
+                f"choose {_divisors(self.n_heads)}"
+            )
+        if self.scale is not None and not self.scale > 0:
+            raise ConfigError(f"AttentionConfig: scale={self.scale!r} must be above 0, or None")
+
+    @property
+    def group_size(self) -> int:
+        """Query heads per key/value head."""
+        return self.n_heads // self.n_kv_heads
+
+    @property
+    def score_scale(self) -> float:
+        """Factor that the scores are multiplied by."""
+        return self.d_head**-0.5 if self.scale is None else self.scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class FfnConfig:
+    """The feed-forward layer.
+
+    Args:
+        d_ff: Its inner width.
+        activation: Nonlinearity; `gelu_tanh` is the approximation that GPT-2 was trained with.
+        gated: True is down(act(gate(x)) * up(x)), SwiGLU when the activation is silu
+            (Shazeer 2020, arXiv 2002.05202); False is down(act(up(x))).
+        bias: Biases on all its projections.
+    """
+
+    d_ff: int
+    activation: Activation
+    gated: bool
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        _require_positive("FfnConfig", d_ff=self.d_ff)
+        _require_choice("FfnConfig", "activation", self.activation, get_args(Activation))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropoutConfig:
+    """Share of values set to zero in training (Srivastava et al. 2014).
+
+    Args:
+        embedding: After token and position embeddings are added.
+        attention: On the attention weights, after softmax.
+        residual: On what attention and feed-forward add to the stream.
+    """
+
+    embedding: float = 0.0
+    attention: float = 0.0
+    residual: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("embedding", "attention", "residual"):
+            rate = getattr(self, name)
+            if not 0 <= rate < 1:
+                raise ConfigError(f"DropoutConfig: {name}={rate!r} must be at least 0 and below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """A decoder-only transformer.
+
+    Args:
+        vocab_size: Rows of the embedding.
+        context_length: Positions that the model was made for.
+        d_model: Width of the residual stream.
+        layer_types: One entry per block; its length is the number of blocks.
+        attention: Heads.
+        ffn: Feed-forward.
+        norm: Normalisation, in front of each sublayer and before the head.
+        positions: `learned` adds a trained vector per position, `rope` rotates queries and keys.
+        rope: Layer type -> its rotation; empty with learned positions.
+        tied_head: The output layer is the embedding matrix itself (Press & Wolf 2017).
+        dropout: Rates, used only when a generator is passed to the forward pass.
+        initialisation: How fresh weights are drawn; see `models/initialise.py`.
+    """
+
+    vocab_size: int
+    context_length: int
+    d_model: int
+    layer_types: tuple[LayerType, ...]
+    attention: AttentionConfig
+    ffn: FfnConfig
+    norm: NormConfig
+    positions: Positions
+    rope: Mapping[LayerType, RopeConfig] = field(default_factory=dict, hash=False)
+    tied_head: bool = False
+    dropout: DropoutConfig = DropoutConfig()
+    initialisation: Initialisation = "normal_scaled"
+
+    def __post_init__(self) -> None:
+        _require_positive(
+            "ModelConfig",
+            vocab_size=self.vocab_size,
+            context_length=self.context_length,
+            d_model=self.d_model,
+            n_layers=self.n_layers,
+        )
+        _require_choice("ModelConfig", "positions", self.positions, get_args(Positions))
+        _require_choice(
+            "ModelConfig", "initialisation", self.initialisation, get_args(Initialisation)
+        )
+        for layer_type in self.layer_types:
+            _require_choice("ModelConfig", "layer_types", layer_type, get_args(LayerType))
+        self._check_positions()
+
+    def _check_positions(self) -> None:
+        used = set(self.layer_types)
+        if self.positions == "learned" and self.rope:
+            raise ConfigError(
+                "positions='learned' does not go with rope; empty rope or use positions='rope'"
+            )
+        if self.positions == "rope" and used - set(self.rope):
+            raise ConfigError(
+                f"positions='rope' needs a RopeConfig for layer types {sorted(used)}, "
+                f"found {sorted(self.rope)}; add the missing ones to rope"
+            )
+        if self.positions == "rope" and self.attention.d_head % 2:
+            raise ConfigError(
+                f"rope turns pairs of numbers, d_head={self.attention.d_head} is odd; "
+                f"choose {self.attention.d_head + 1}"
+            )
+
+    @property
+    def n_layers(self) -> int:
+        """Number of blocks."""
+        return len(self.layer_types)

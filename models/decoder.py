@@ -1,0 +1,119 @@
+"""The decoder: token ids in, a score for every possible next token out.
+
+    ids ─► embed (+ position_embed) ─► block 0 ─► ... ─► block L-1 ─► final_norm ─► head ─► logits
+
+One class for every family; parts are chosen by the values of `ModelConfig`. The model holds weights
+and nothing else: cache, trace and the generator of dropout are arguments, so that one loaded model
+serves many visitors at once.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.block import Block
+from models.cache import KVCache
+from models.config import ModelConfig
+from models.dropout import dropout
+from models.errors import ConfigError, ContextError
+from models.forward_pass import ForwardPass, start_pass
+from models.norms import build_norm
+from models.trace import Trace, tap
+
+
+class Decoder(nn.Module):
+    """A decoder-only transformer."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = nn.Embedding(config.vocab_size, config.d_model)
+        if config.positions == "learned":
+            self.position_embed = nn.Embedding(config.context_length, config.d_model)
+        self.blocks = nn.ModuleList(Block(config, layer=i) for i in range(config.n_layers))
+        self.final_norm = build_norm(config.norm, config.d_model)
+        if not config.tied_head:
+            self.head = nn.Linear(config.d_model, config.vocab_size, bias=False)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embed.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return self.embed.weight.dtype
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B T"],
+        valid: Bool[Tensor, "B T"] | None = None,
+        cache: KVCache | None = None,
+        trace: Trace | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        last_only: bool = False,
+    ) -> Float[Tensor, "B out V"]:
+        """Logits of the token after each given token.
+
+        Args:
+            ids: Token ids; with a cache, only the new ones.
+            valid: False marks padding, on either side. Logits at padding mean nothing.
+            cache: Earlier keys and values; grows by the new tokens.
+            trace: What to record and edit.
+            generator: Draws dropout at the configuration's rates; None (evaluation) drops nothing.
+            last_only: Only compute the logits of the last column (B, 1, V); of a long prompt that
+                saves T x V numbers.
+
+        Raises:
+            ConfigError: No tokens, or not two axes.
+            ContextError: Learned positions end before the text does, or the cache is full.
+            TraceError: The trace names what this model does not have.
+        """
+        if ids.ndim != 2 or ids.shape[1] == 0:
+            raise ConfigError(
+                f"ids of shape {tuple(ids.shape)} were given; give (batch, at least one token)",
+                code="text-empty",
+            )
+        self._check_room(ids.shape[1], valid, cache)
+        run = start_pass(
+            self.config, ids, valid=valid, cache=cache, trace=trace, generator=generator
+        )
+        x = self._embed(ids, run)
+        for block in self.blocks:
+            x = block(x, run)
+        if last_only:
+            x = x[:, -1:]
+        logits = tap(trace, "logits", self.unembed(x))
+        if trace is not None:
+            trace.check()
+        return logits
+
+    def unembed(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
+        """Read a residual stream as logits: final norm, then head."""
+        weight = self.embed.weight if self.config.tied_head else self.head.weight
+        return functional.linear(self.final_norm(x), weight)
+
+    def _embed(self, ids: Tensor, run: ForwardPass) -> Tensor:
+        x = self.embed(ids)
+        if self.config.positions == "learned":
+            x = x + self.position_embed(run.positions)
+        x = dropout(x, self.config.dropout.embedding, run.generator)
+        return tap(run.trace, "embed", x)
+
+    def _check_room(self, n_tokens: int, valid: Tensor | None, cache: KVCache | None) -> None:
+        """Learned positions have a last row; refuse before the cache is touched."""
+        if self.config.positions != "learned":
+            return
+        longest = n_tokens if valid is None else int(valid.sum(dim=1).max())
+        longest += 0 if cache is None else int(cache.lengths.max())
+        if longest > self.config.context_length:
+            raise ContextError(
+                f"the text has {longest} tokens, the model reads at most "
+                f"{self.config.context_length}; shorten it or choose a model with more context",
+                code="context-too-long",
+                asked=longest,
+                limit=self.config.context_length,
+            )

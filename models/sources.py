@@ -1,0 +1,133 @@
+"""What a source string means, and where its files are.
+
+    "smollm2-135m-instruct"          a catalogue id: local cache, then offline pack, then Hub
+    "/models/tiny", "tiny.gguf"      a folder or file of this machine
+    "org/name"                       a repository on the Hugging Face Hub
+
+No torch: the page resolves and lists without loading it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from models.errors import SourceError
+from models.hub import FetchProgress, fetch_repository, find_cached_repository
+from models.offline_pack import find_offline_file
+from models.registry import CATALOGUE, CatalogueModel
+
+Origin = Literal["offline pack", "cache", "hub", "folder", "file"]
+HUB_ID = re.compile(r"(https?://\S+/)?[\w.-]+/[\w.-]+/?")
+
+
+@dataclass(frozen=True)
+class ResolvedSource:
+    """Files of a model on this machine.
+
+    Args:
+        id: The source string.
+        name: As shown.
+        origin: Where the files came from.
+        kind: A Hugging Face folder or one GGUF file.
+        path: That folder or file.
+    """
+
+    id: str
+    name: str
+    origin: Origin
+    kind: Literal["folder", "gguf"]
+    path: Path
+
+
+def find_local(source: str) -> ResolvedSource | None:
+    """The files of a source if they are on this machine; never asks the network."""
+    if source in CATALOGUE:
+        return _find_catalogue_model(CATALOGUE[source])
+    path = _existing_path(source)
+    if path is not None:
+        return _resolve_path(source, path)
+    if HUB_ID.fullmatch(source):
+        return _in_cache(source, source, source.strip("/").rpartition("/")[2])
+    return None
+
+
+def resolve_source(
+    source: str,
+    *,
+    on_progress: Callable[[FetchProgress], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> ResolvedSource:
+    """Find the files of a source, downloading them if they are on the Hub only.
+
+    Args:
+        source: Catalogue id, path or Hub id.
+        on_progress: Told about a download as it goes.
+        cancelled: Asked during a download; True ends it.
+
+    Raises:
+        SourceError: Nothing of that name, or it cannot be reached; says what was tried.
+    """
+    source = str(source).strip()
+    local = find_local(source)
+    if local is not None:
+        return local
+    entry = CATALOGUE.get(source)
+    hub_id = entry.hub_id if entry else source
+    if not HUB_ID.fullmatch(hub_id):
+        close = difflib.get_close_matches(source, CATALOGUE, n=3, cutoff=0.0)
+        raise SourceError(
+            f"{source[:200]!r} is no file or folder here, no catalogue name, no Hub id (org/name); "
+            f"catalogue names: {', '.join(close)}",
+            code="source-unknown",
+            source=source[:200],
+            known=", ".join(close),
+        )
+    folder = fetch_repository(hub_id, on_progress=on_progress, cancelled=cancelled)
+    name = entry.name if entry else hub_id.strip("/").rpartition("/")[2]
+    return ResolvedSource(source, name, "hub", "folder", folder)
+
+
+def _existing_path(source: str) -> Path | None:
+    """The path that a source names, if there is one; any text may be asked for."""
+    try:
+        path = Path(source).expanduser()
+        return path if source and path.exists() else None
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL inside, no such user
+        return None
+
+
+def _find_catalogue_model(entry: CatalogueModel) -> ResolvedSource | None:
+    cached = _in_cache(entry.id, entry.hub_id, entry.name)
+    if cached is not None or entry.offline_distribution is None:
+        return cached
+    path = find_offline_file(entry.offline_distribution, ".gguf")
+    if path is None:
+        return None
+    return ResolvedSource(entry.id, entry.name, "offline pack", "gguf", path)
+
+
+def _in_cache(source: str, hub_id: str, name: str) -> ResolvedSource | None:
+    folder = find_cached_repository(hub_id)
+    if folder is None:
+        return None
+    return ResolvedSource(source, name, "cache", "folder", folder)
+
+
+def _resolve_path(source: str, path: Path) -> ResolvedSource:
+    if path.is_dir():
+        return ResolvedSource(source, path.resolve().name, "folder", "folder", path)
+    if path.suffix == ".gguf":
+        return ResolvedSource(source, path.stem, "file", "gguf", path)
+    if path.suffix == ".safetensors":  # its configuration lies beside it
+        return replace(_resolve_path(source, path.parent), origin="file")
+    raise SourceError(
+        f"{path.name} is not a model that can be opened; give a folder with config.json and "
+        "safetensors files, or a .gguf file",
+        code="file-kind-unknown",
+        file=path.name,
+    )

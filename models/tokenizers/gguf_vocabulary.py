@@ -1,0 +1,185 @@
+"""Builds a tokenizer from the metadata of a GGUF file.
+
+    tokenizer.ggml.model        "gpt2": byte-level BPE; "llama": sentencepiece
+    tokenizer.ggml.pre          how texts are cut into words first, by name
+    tokenizer.ggml.tokens       text of each token, in the order of ids
+    tokenizer.ggml.token_type   3: special (control), 4: added by the user of the vocabulary
+    tokenizer.ggml.merges       "Ġ t", "Ġ a", ...: the pairs that are joined, in order
+
+Source: *GGUF specification*, "Tokenizer"; the word patterns are those of the tokenizer.json files
+that the models were published with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from models.errors import TokenizerError
+from models.gguf_file import GgufFile
+from models.tokenizers.library_tokenizer import LibraryTokenizer
+from models.tokenizers.reading import damaged_file
+from models.tokenizers.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import tokenizers
+
+_CONTROL, _USER_DEFINED = 3, 4
+_LLAMA3_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_QWEN2_WORDS = _LLAMA3_WORDS.replace(r"\p{N}{1,3}", r"\p{N}")
+
+
+@dataclass(frozen=True)
+class _WordRule:
+    """How a text is cut into words.
+
+    Attributes:
+        words: A regular expression, or None for GPT-2's own.
+        single_digits: Whether each digit is a word of its own.
+        composes: Whether accents are composed first (Unicode NFC).
+        whole_words: Whether a word that is a token is taken as it is, whatever the merges say.
+    """
+
+    words: str | None = None
+    single_digits: bool = False
+    composes: bool = False
+    whole_words: bool = False
+
+
+_GPT2 = _WordRule()
+_SMOLLM = _WordRule(single_digits=True)
+_LLAMA3 = _WordRule(words=_LLAMA3_WORDS, whole_words=True)
+_QWEN2 = _WordRule(words=_QWEN2_WORDS, composes=True)
+_WORD_RULES: Mapping[str, _WordRule] = MappingProxyType(
+    {
+        "gpt-2": _GPT2,
+        "default": _GPT2,
+        "smollm": _SMOLLM,
+        "llama-bpe": _LLAMA3,
+        "llama3": _LLAMA3,
+        "llama-v3": _LLAMA3,
+        "qwen2": _QWEN2,
+        "deepseek-r1-qwen": _QWEN2,
+    }
+)
+
+
+def load_gguf_tokenizer(gguf: GgufFile) -> Tokenizer:
+    """Build the tokenizer of a GGUF file.
+
+    Args:
+        gguf: The open file.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        TokenizerError: The file has none, it is damaged, or of a kind that we cannot build.
+    """
+    kind = gguf.metadata.get("tokenizer.ggml.model")
+    if kind != "gpt2":
+        raise _unsupported_kind(gguf, kind)
+    # Files from before April 2024 name no rule; they were read as "default".
+    rule_name = gguf.metadata.get("tokenizer.ggml.pre", "default")
+    if rule_name not in _WORD_RULES:
+        raise TokenizerError(
+            f"{gguf.path.name} cuts words by the rule {rule_name!r}; known are "
+            f"{', '.join(_WORD_RULES)}. Open the model as a folder with tokenizer.json instead.",
+            code="tokenizer-unsupported",
+            file=gguf.path.name,
+            found=rule_name,
+            known=", ".join(_WORD_RULES),
+        )
+    rule = _WORD_RULES[str(rule_name)]
+    tokens = _read_strings(gguf, "tokenizer.ggml.tokens")
+    library = _build_library(gguf, tokens, rule)
+    adds_bos = gguf.metadata.get("tokenizer.ggml.add_bos_token", rule is _LLAMA3)
+    bos_id = _read_id(gguf, "bos", len(tokens))
+    return LibraryTokenizer(
+        library,
+        name=str(gguf.metadata.get("general.name", gguf.path.stem)),
+        writing="byte_level",
+        bos_id=bos_id,
+        eos_id=_read_id(gguf, "eos", len(tokens)),
+        pad_id=_read_id(gguf, "padding", len(tokens)),
+        adds_bos=bool(adds_bos) and bos_id is not None,
+    )
+
+
+def _unsupported_kind(gguf: GgufFile, kind: object) -> TokenizerError:
+    if kind is None:
+        return damaged_file(gguf.path, "it holds no tokenizer (tokenizer.ggml.model is missing)")
+    return TokenizerError(
+        f"{gguf.path.name} has a vocabulary of kind {kind!r} (sentencepiece is 'llama'), which is "
+        f"not supported yet; known is 'gpt2' (byte-level BPE). Open the same model as a Hugging "
+        f"Face folder with tokenizer.json instead.",
+        code="tokenizer-sentencepiece",
+        file=gguf.path.name,
+    )
+
+
+def _build_library(gguf: GgufFile, tokens: list[str], rule: _WordRule) -> tokenizers.Tokenizer:
+    import tokenizers
+    from tokenizers import AddedToken, decoders, models, normalizers
+
+    merges = []
+    for pair in _read_strings(gguf, "tokenizer.ggml.merges"):
+        left, _, right = pair.partition(" ")
+        merges.append((left, right))
+    vocabulary = {text: i for i, text in enumerate(tokens)}
+    try:
+        library = tokenizers.Tokenizer(
+            models.BPE(vocab=vocabulary, merges=merges, ignore_merges=rule.whole_words)
+        )
+    except Exception as error:  # the library raises nothing more precise
+        raise damaged_file(gguf.path, f"its merges do not fit its tokens ({error})") from error
+    library.pre_tokenizer = _build_word_cutter(rule)
+    library.decoder = decoders.ByteLevel()
+    if rule.composes:
+        library.normalizer = normalizers.NFC()
+    types = _read_types(gguf, len(tokens))
+    for wanted, is_special in ((_CONTROL, True), (_USER_DEFINED, False)):
+        texts = [text for text, kind in zip(tokens, types, strict=True) if kind == wanted and text]
+        added = [AddedToken(text, special=is_special, normalized=False) for text in texts]
+        (library.add_special_tokens if is_special else library.add_tokens)(added)
+    return library
+
+
+def _build_word_cutter(rule: _WordRule) -> tokenizers.pre_tokenizers.PreTokenizer:
+    from tokenizers import Regex, pre_tokenizers
+
+    steps: list[pre_tokenizers.PreTokenizer] = []
+    if rule.single_digits:
+        steps.append(pre_tokenizers.Digits(individual_digits=True))
+    if rule.words is not None:
+        steps.append(pre_tokenizers.Split(Regex(rule.words), behavior="isolated"))
+    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=rule.words is None))
+    return pre_tokenizers.Sequence(steps)
+
+
+def _read_strings(gguf: GgufFile, key: str) -> list[str]:
+    value = gguf.metadata.get(key)
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise damaged_file(gguf.path, f"{key} is missing or no list of strings")
+    return value
+
+
+def _read_types(gguf: GgufFile, n_tokens: int) -> list[object]:
+    types = gguf.metadata.get("tokenizer.ggml.token_type")
+    if not isinstance(types, list) or len(types) != n_tokens:
+        raise damaged_file(gguf.path, f"tokenizer.ggml.token_type does not list {n_tokens} types")
+    return types
+
+
+def _read_id(gguf: GgufFile, role: str, n_tokens: int) -> int | None:
+    value = gguf.metadata.get(f"tokenizer.ggml.{role}_token_id")
+    if value is None:
+        return None
+    if not isinstance(value, int) or not 0 <= value < n_tokens:
+        raise damaged_file(gguf.path, f"its {role} token {value!r} is not one of {n_tokens} tokens")
+    return value

@@ -1,0 +1,244 @@
+"""Byte-level vocabularies kept as ranks: GPT-2's two files, and the `.tiktoken` files.
+
+Byte pair encoding starts with single bytes and joins, again and again, the two neighbours whose
+join has the lowest rank. In these vocabularies the rank is the id itself, so a table from bytes to
+id is all there is. The work is done by `tiktoken.Encoding`, which we build from files: asking
+`tiktoken.get_encoding` for it by name would go to the network.
+
+Source: *Language Models are Unsupervised Multitask Learners* (2019), section 2.2; tiktoken.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from models.errors import TokenizerError
+from models.tokenizers.byte_table import token_text_to_bytes
+from models.tokenizers.reading import damaged_file, read_json_object, read_text
+from models.tokenizers.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import tiktoken
+
+# How a text is cut into words before bytes are joined. "++" never gives a character back, which
+# changes nothing in what is matched and keeps long runs fast.
+_GPT2_WORDS = (
+    r"'(?:[sdmt]|ll|ve|re)"  # English endings: I'll, don't
+    r"| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++"  # a word, a number, signs, with the space before
+    r"|\s++$|\s+(?!\S)|\s"  # blanks, of which the last one is left to the next word
+)
+_CL100K_WORDS = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+    r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+_END_OF_TEXT = "<|endoftext|>"
+# tiktoken's regular expressions overflow their stack on some 500,000 blanks before a word.
+_LONG_BLANKS = re.compile(r"\s{50000}")
+
+
+@dataclass(frozen=True)
+class _RankFormat:
+    words: str
+    special_tokens: Mapping[str, int]
+
+
+_FORMATS: Mapping[str, _RankFormat] = MappingProxyType(
+    {
+        "gpt2": _RankFormat(_GPT2_WORDS, {_END_OF_TEXT: 50256}),
+        "r50k_base": _RankFormat(_GPT2_WORDS, {_END_OF_TEXT: 50256}),
+        "p50k_base": _RankFormat(_GPT2_WORDS, {_END_OF_TEXT: 50256}),
+        "cl100k_base": _RankFormat(
+            _CL100K_WORDS,
+            {
+                _END_OF_TEXT: 100257,
+                "<|fim_prefix|>": 100258,
+                "<|fim_middle|>": 100259,
+                "<|fim_suffix|>": 100260,
+                "<|endofprompt|>": 100276,
+            },
+        ),
+    }
+)
+
+
+class RankTokenizer(Tokenizer):
+    """A byte-level tokenizer on `tiktoken.Encoding`."""
+
+    def __init__(self, encoding: tiktoken.Encoding, words: str, special: Mapping[str, int]) -> None:
+        """Wrap an encoding.
+
+        Args:
+            encoding: Made from ranks and special tokens.
+            words: The regular expression that cuts texts into words; the encoding's own.
+            special: Special tokens, as given to the encoding.
+        """
+        super().__init__(
+            name=encoding.name,
+            vocab_size=encoding.max_token_value + 1,
+            special_tokens=special,
+            eos_id=special.get(_END_OF_TEXT),
+            # GPT-2 has one token for both: it separates the documents it was trained on.
+            bos_id=special.get(_END_OF_TEXT) if words == _GPT2_WORDS else None,
+        )
+        self._encoding = encoding
+        self._words = words
+
+    def _encode(self, text: str, special: bool) -> list[int]:
+        if _LONG_BLANKS.search(text):
+            return self._encode_by_words(text, special)
+        allowed = set(self.special_tokens) if special else set()
+        return self._encoding.encode(text, allowed_special=allowed, disallowed_special=())
+
+    def _encode_by_words(self, text: str, special: bool) -> list[int]:
+        """The same, word by word, cut by an engine that knows no limit."""
+        import regex
+
+        ids: list[int] = []
+        for index, piece in enumerate(self.split_special(text) if special else [text]):
+            if index % 2:
+                ids.append(self.special_tokens[piece])
+                continue
+            for word in regex.findall(self._words, piece):
+                ids += self._encoding.encode_ordinary(word)
+        return ids
+
+    def _token_bytes(self, token: int) -> bytes | None:
+        try:
+            return self._encoding.decode_single_token_bytes(token)
+        except KeyError:
+            return None
+
+
+def load_gpt2_tokenizer(
+    merges_file: Path, vocabulary_file: Path, added_tokens: Sequence[str] = ()
+) -> RankTokenizer:
+    """Load GPT-2's byte-level BPE from its two files.
+
+    Args:
+        merges_file: `vocab.bpe` or `merges.txt`: one pair a line, in the order of joining.
+        vocabulary_file: `encoder.json` or `vocab.json`: token text -> id.
+        added_tokens: More special tokens; they get the ids after the vocabulary's last.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        TokenizerError: A file is missing or damaged, or the two do not belong together.
+    """
+    vocabulary = _read_vocabulary(vocabulary_file)
+    special = {_END_OF_TEXT: vocabulary[_END_OF_TEXT]} if _END_OF_TEXT in vocabulary else {}
+    ranks = {token_text_to_bytes(t): i for t, i in vocabulary.items() if t not in special}
+    _check_merges(merges_file, vocabulary, vocabulary_file)
+    first_free = max(vocabulary.values()) + 1
+    special |= {text: first_free + i for i, text in enumerate(added_tokens) if text not in special}
+    return _build("gpt2", ranks, _GPT2_WORDS, special, vocabulary_file)
+
+
+def load_tiktoken(ranks_file: Path, name: str) -> RankTokenizer:
+    """Load a `.tiktoken` file: on each line a token's bytes in base64, and its rank.
+
+    Args:
+        ranks_file: The file.
+        name: Which encoding it is, as it says neither its word pattern nor its special tokens:
+            `cl100k_base`, `gpt2`, `r50k_base` or `p50k_base`.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        TokenizerError: The file is missing or damaged, or the name is unknown.
+    """
+    if name not in _FORMATS:
+        raise TokenizerError(
+            f"Asked for the encoding {name!r}; known are {', '.join(_FORMATS)}. "
+            f"Choose one of them.",
+            code="tokenizer-unsupported",
+            file=ranks_file.name,
+            found=name,
+            known=", ".join(_FORMATS),
+        )
+    ranks: dict[bytes, int] = {}
+    for number, line in enumerate(read_text(ranks_file).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            token, rank = line.split()
+            ranks[base64.b64decode(token, validate=True)] = int(rank)
+        except (ValueError, binascii.Error) as error:
+            raise damaged_file(ranks_file, f"line {number} is no token and rank") from error
+    return _build(name, ranks, _FORMATS[name].words, _FORMATS[name].special_tokens, ranks_file)
+
+
+def _read_vocabulary(path: Path) -> dict[str, int]:
+    vocabulary = read_json_object(path)
+    ids = {text: i for text, i in vocabulary.items() if isinstance(i, int) and 0 <= i < 2**31}
+    if not ids or len(ids) < len(vocabulary):
+        raise damaged_file(path, "it is no table from token to id")
+    return ids
+
+
+def _check_merges(path: Path, vocabulary: Mapping[str, int], vocabulary_file: Path) -> None:
+    """The n-th merge must make the token that follows the 256 bytes and n others."""
+    lines = [line for line in read_text(path).splitlines() if line and line[:8] != "#version"]
+    previous = -1
+    for line in lines:
+        rank = vocabulary.get(line.replace(" ", "", 1), -1)
+        if rank <= previous:
+            raise damaged_file(
+                path,
+                f"its pair {line!r} does not stand in the order of {vocabulary_file.name}; the two "
+                f"files belong to different tokenizers, or need a tokenizer.json",
+            )
+        previous = rank
+
+
+def _build(
+    name: str,
+    ranks: dict[bytes, int],
+    words: str,
+    special: Mapping[str, int],
+    path: Path,
+) -> RankTokenizer:
+    import tiktoken
+
+    missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
+    if missing:
+        raise damaged_file(path, f"{len(missing)} of the 256 single bytes are missing")
+    clash = set(ranks.values()) & set(special.values())
+    if clash or len(set(ranks.values())) != len(ranks):
+        raise damaged_file(path, f"an id is given twice (or {sorted(clash)} are special tokens)")
+    encoding = tiktoken.Encoding(
+        name, pat_str=words, mergeable_ranks=ranks, special_tokens=dict(special)
+    )
+    return RankTokenizer(encoding, words, special)
+
+
+def load_gpt2_folder(folder: Path) -> RankTokenizer | None:
+    """Load GPT-2's files from a folder, under OpenAI's or Hugging Face's names.
+
+    Args:
+        folder: Where they may lie, with `added_tokens.json` perhaps.
+
+    Returns:
+        The tokenizer, or None when the folder has neither pair of files.
+
+    Raises:
+        TokenizerError: The files are there and cannot be used.
+    """
+    for merges, vocabulary in (("merges.txt", "vocab.json"), ("vocab.bpe", "encoder.json")):
+        if (folder / merges).is_file() and (folder / vocabulary).is_file():
+            added = folder / "added_tokens.json"
+            more = read_json_object(added) if added.is_file() else {}
+            tokenizer = load_gpt2_tokenizer(folder / merges, folder / vocabulary, list(more))
+            if any(tokenizer.special_tokens[text] != i for text, i in more.items()):
+                raise damaged_file(added, f"ids {json.dumps(more)} do not follow the vocabulary")
+            return tokenizer
+    return None

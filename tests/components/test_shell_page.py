@@ -1,0 +1,163 @@
+"""The page as its API sees it: opening, failing, cancelling and unloading models."""
+
+import inspect
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import Any
+
+import gradio as gr
+import pytest
+from gradio_client import Client
+
+from components.context import LOCAL_OWNER, Settings
+from components.launch import Endpoint, launch_options, launch_page
+from components.model_words import make_catalogue_view, make_ready_view, make_step_view
+from components.shell import build_page
+from components.tabs import TABS
+from components.text import CHINESE, ENGLISH, load_words
+
+WORDS = load_words()
+
+
+def test_the_open_model_is_described_as_in_the_look(fake: ModuleType) -> None:
+    view = make_ready_view(WORDS, ENGLISH, fake.FakeSummary("smollm2-135m-instruct"))
+    assert view["name"] == "SmolLM2-135M-Instruct"
+    assert view["detail"] == "Llama · 134.5 M · fp32 538 MB · offline pack"
+
+
+@pytest.mark.parametrize("origin", ["offline pack", "hub", "cache", "file", "folder", "upload"])
+def test_every_origin_has_a_word_in_every_language(fake: ModuleType, origin: str) -> None:
+    for locale in (ENGLISH, CHINESE):
+        assert make_ready_view(WORDS, locale, fake.FakeSummary("x", origin=origin))["detail"]
+
+
+def test_a_download_tells_bytes_speed_and_time_left(fake: ModuleType) -> None:
+    step = fake.FakeStep("downloading", 40_000_000, 98_000_000, 5.2e6, 71.0)
+    view = make_step_view(WORDS, ENGLISH, "GPT-2", step)
+    assert view["detail"] == "downloading · 40.0 MB / 98.0 MB · 5.2 MB/s · 1 min 11 s left"
+    assert view["fraction"] == pytest.approx(40 / 98)
+    unknown = make_step_view(WORDS, CHINESE, "GPT-2", fake.FakeStep("resolving"))
+    assert (unknown["detail"], unknown["fraction"]) == ("正在查找", None)
+    nothing_yet = make_step_view(WORDS, ENGLISH, "GPT-2", fake.FakeStep("reading", 0, 98_000_000))
+    assert (nothing_yet["detail"], nothing_yet["fraction"]) == ("reading · 98.0 MB", None)
+
+
+def test_the_catalogue_tells_size_licence_and_presence(fake: ModuleType) -> None:
+    rows = make_catalogue_view(WORDS, ENGLISH, fake.CATALOGUE, "gpt2")["rows"]
+    assert rows[1]["detail"] == "GPT-2 · 548 MB · MIT"
+    assert [row["presence_text"] for row in rows] == [
+        "on this machine",
+        "needs download",
+        "needs download",
+    ]
+
+
+@pytest.fixture(scope="module")
+def store(fake: ModuleType) -> Any:
+    return fake.FakeStore()
+
+
+@pytest.fixture(scope="module")
+def url(store: Any) -> Iterator[str]:
+    demo, ctx = build_page(store, Settings())
+    # Port None: the first free one; the number in Endpoint is replaced.
+    yield launch_page(
+        demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
+    )
+    demo.close(verbose=False)
+
+
+@pytest.fixture
+def client(url: str) -> Client:
+    return Client(url, verbose=False)
+
+
+def test_a_model_opens_step_by_step(client: Client, store: Any) -> None:
+    steps = list(client.submit("gpt2", api_name="/open_model"))
+    assert [step[0]["state"] for step in steps] == ["loading", "loading", "ready"]
+    assert steps[-1][0]["name"] == "GPT-2"
+    assert store.opened[-1] == ("gpt2", LOCAL_OWNER)
+
+
+def test_a_failure_goes_back_to_the_open_model_and_says_why(client: Client) -> None:
+    client.predict("gpt2", api_name="/open_model")
+    last = list(client.submit("missing", api_name="/open_model"))[-1]
+    cards = [part for part in last if isinstance(part, dict) and part.get("kind") == "error"]
+    assert [card["text"] for card in cards] == ["'missing' was not found; check the spelling."]
+    again = client.predict(api_name="/cancel_model")
+    assert again[0]["name"] == "GPT-2"
+
+
+def test_unloading_leaves_no_model(client: Client, store: Any) -> None:
+    client.predict("qwen3-0.6b", api_name="/open_model")
+    view = client.predict(api_name="/unload_model")
+    assert view[0]["state"] == "empty"
+    assert "qwen3-0.6b" not in store.loaded
+
+
+def test_two_visitors_hold_two_models(url: str) -> None:
+    def visit(source: str) -> str:
+        client = Client(url, verbose=False)
+        client.predict(source, api_name="/open_model")
+        return client.predict(api_name="/cancel_model")[0]["name"]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(visit, ["gpt2", "qwen3-0.6b"])) == ["GPT-2", "Qwen3-0.6B"]
+
+
+def test_the_head_of_the_page_comes_first_and_is_served(url: str) -> None:
+    request = urllib.request.Request(
+        url, headers={"Accept": "text/html", "Accept-Encoding": "gzip, br"}
+    )
+    page = urllib.request.urlopen(request).read().decode()
+    assert page.index("glassbox_language") < page.index("gradio_config")
+    assert page.index('href="glassbox/assets/style.css') < page.index("gradio_config")
+    assert page.count("</script>") >= 4
+
+
+def test_only_named_events_are_listed(fake: ModuleType) -> None:
+    demo, _ = build_page(fake.FakeStore(), Settings())
+    public = {fn.api_name for fn in demo.fns.values() if fn.api_visibility == "public"}
+    assert {"open_model", "cancel_model", "unload_model"} <= public
+    assert not {name for name in public if str(name).startswith("on_") or "lambda" in str(name)}
+
+
+def test_every_handler_takes_as_many_values_as_it_has_inputs(fake: ModuleType) -> None:
+    demo, _ = build_page(fake.FakeStore(), Settings())
+    for block_function in demo.fns.values():
+        if block_function.fn is None:
+            continue
+        hints = inspect.get_annotations(block_function.fn)
+        given = [
+            parameter
+            for parameter in inspect.signature(block_function.fn).parameters.values()
+            if hints.get(parameter.name) not in (gr.Request, gr.EventData)
+            and not isinstance(parameter.default, gr.Progress)
+        ]
+        assert len(given) == len(block_function.inputs), block_function.name
+
+
+def test_the_launch_settings_are_the_safe_ones(fake: ModuleType) -> None:
+    demo, ctx = build_page(fake.FakeStore(), Settings(public=True, max_upload_bytes=1234))
+    options = launch_options(ctx, Endpoint("127.0.0.1", 1))
+    assert options["max_file_size"] == 1234
+    assert (options["ssr_mode"], options["share"]) == (False, False)
+    assert (options["enable_monitoring"], options["run_history"]) == (False, False)
+    assert "allowed_paths" not in options
+    assert "show_error" not in options
+
+
+def test_on_a_public_host_every_visitor_is_an_owner(fake: ModuleType) -> None:
+    _, ctx = build_page(fake.FakeStore(), Settings(public=True))
+    assert ctx.owner_of("abc") == "abc"
+    assert ctx.owner_of(None).startswith("session-")
+    _, local = build_page(fake.FakeStore(), Settings())
+    assert local.owner_of("abc") == local.owner_of(None) == LOCAL_OWNER
+
+
+def test_tabs_have_unique_ids_and_titles_in_the_words() -> None:
+    ids = [tab.id for tab in TABS]
+    assert len(set(ids)) == len(ids)
+    assert all(WORDS.has(tab.title_key) for tab in TABS)

@@ -1,0 +1,133 @@
+"""The store on real files: the small recorded checkpoints, and SmolLM2 of the offline pack."""
+
+import gc
+import json
+import shutil
+import subprocess
+import sys
+import weakref
+
+import pytest
+from safetensors.numpy import load_file
+
+from explorer.errors import BudgetError, ConfigError, TokenizerError, WeightError
+from explorer.store import ModelStore
+from explorer.uploads import Uploads
+
+SMOLLM2 = "smollm2-135m-instruct"
+BYTES_PER_FLOAT32 = 4
+
+
+@pytest.fixture
+def real_store(tmp_path):
+    return ModelStore(budget_bytes=2 * 10**9, uploads=Uploads(tmp_path / "home"))
+
+
+@pytest.fixture(params=["llama", "gpt2"])
+def folder(golden_folder, request):
+    return golden_folder / request.param
+
+
+def stored_numbers(folder) -> int:
+    """Counted by the safetensors package from the file itself."""
+    return sum(tensor.size for tensor in load_file(folder / "model.safetensors").values())
+
+
+def test_a_folder_opens_and_its_summary_is_that_of_its_files(real_store, folder):
+    steps = list(real_store.open(str(folder), "ann"))
+    summary = steps[-1].summary
+    settings = json.loads((folder / "config.json").read_text())
+    heads = settings.get("num_attention_heads") or settings["n_head"]
+    assert summary.n_parameters == stored_numbers(folder)
+    assert summary.n_bytes == stored_numbers(folder) * BYTES_PER_FLOAT32
+    assert summary.n_layers == (settings.get("num_hidden_layers") or settings["n_layer"])
+    assert summary.n_heads == heads
+    assert summary.n_kv_heads == settings.get("num_key_value_heads", heads)
+    assert summary.context_length == (
+        settings.get("max_position_embeddings") or settings["n_positions"]
+    )
+    assert (summary.id, summary.origin, summary.dtype) == (str(folder), "folder", "float32")
+    assert not summary.has_chat
+
+
+def test_the_estimate_is_what_the_weights_take(real_store, folder):
+    reading = [step for step in real_store.open(str(folder), "ann") if step.phase == "reading"]
+    for step in reading:  # none when the load was faster than this reader
+        assert step.total_bytes == stored_numbers(folder) * BYTES_PER_FLOAT32
+    with pytest.raises(BudgetError, match="choose a smaller"):
+        list(
+            ModelStore(budget_bytes=stored_numbers(folder) * BYTES_PER_FLOAT32 - 1).open(
+                str(folder), "ann"
+            )
+        )
+
+
+def test_unload_frees_the_weights(real_store, folder):
+    with real_store.lease(str(folder), "ann") as loaded:
+        gone = weakref.ref(next(iter(loaded.model.parameters())))
+    del loaded
+    real_store.unload(str(folder), "ann")
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_uploaded_folder_opens(real_store, golden_folder):
+    folder = golden_folder / "llama"
+    files = [folder / "config.json", folder / "model.safetensors"]
+    source = real_store.keep_upload(files, "ann")
+    summary = list(real_store.open(source, "ann"))[-1].summary
+    assert (summary.id, summary.name, summary.origin) == (source, "upload", "upload")
+    assert summary.n_parameters == stored_numbers(folder)
+
+
+def test_a_folder_without_tokenizer_says_so(real_store, golden_folder):
+    with pytest.raises(TokenizerError):
+        real_store.tokenizer(str(golden_folder / "llama"), "ann")
+
+
+def test_a_broken_folder_says_why_and_can_be_mended(real_store, golden_folder, tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(golden_folder / "llama", folder)
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(WeightError):
+        list(real_store.open(str(folder), "ann"))
+    (folder / "model.safetensors").write_bytes(whole)
+    assert list(real_store.open(str(folder), "ann"))[-1].phase == "ready"
+
+
+def test_an_unknown_family_is_refused_with_the_known_ones(real_store, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "mamba"}')
+    with pytest.raises(ConfigError, match="Llama"):
+        list(real_store.open(str(tmp_path), "ann"))
+
+
+def test_the_catalogue_says_what_is_here(real_store, smollm2_file):
+    entries = {entry.id: entry for entry in real_store.catalogue()}
+    assert entries[SMOLLM2].presence == "here"
+    assert next(iter(entries)) == SMOLLM2
+    assert all(entry.size_bytes > 10**8 for entry in entries.values())
+
+
+def test_a_tokenizer_needs_no_torch(smollm2_file):
+    program = (
+        "import sys\n"
+        "from explorer.store import ModelStore\n"
+        f"tokenizer = ModelStore().tokenizer({SMOLLM2!r}, 'ann')\n"
+        "print(tokenizer.decode(tokenizer.encode('Hello world')), 'torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("Hello world False\n", "")
+
+
+@pytest.mark.slow
+def test_the_real_model_opens_from_the_offline_pack(real_store, smollm2_file):
+    steps = list(real_store.open(SMOLLM2, "ann"))
+    summary = steps[-1].summary
+    assert summary.origin in ("offline pack", "cache")
+    assert summary.n_parameters == 134_515_008  # the model's card on the Hub: 135M
+    assert summary.has_chat
+    with real_store.lease(SMOLLM2, "ann") as loaded:
+        assert real_store.tokenizer(SMOLLM2, "ann") is loaded.tokenizer

@@ -1,0 +1,130 @@
+"""Configurations, presets, counts: what is refused, and every number against the published one."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+import torch
+
+from models import count_parameters, get_preset
+from models.config import AttentionConfig, DropoutConfig, FfnConfig, NormConfig, RopeConfig
+from models.decoder import Decoder
+from models.errors import ConfigError
+from models.families import gpt2, llama
+from models.registry import find_family, find_gguf_family, presets
+
+PUBLISHED = {
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "gpt2-xl": 1_557_611_200,
+    "llama2-7b": 6_738_415_616,
+    "llama2-7b-chat": 6_738_415_616,
+    "llama3-8b": 8_030_261_248,
+    "smollm2-135m": 134_515_008,
+    "smollm2-360m": 361_821_120,
+    "smollm2-1.7b": 1_711_376_384,
+}
+
+
+def test_every_preset_has_its_published_count():
+    assert {name: count_parameters(c).unique for name, c in presets().items()} == PUBLISHED
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_counts_equal_those_of_the_tensors(name):
+    with torch.device("meta"):
+        model = Decoder(get_preset(name))
+    count = count_parameters(model.config)
+    assert count.unique == sum(p.numel() for p in model.parameters())
+    assert count.unique == sum(count.parts.values())
+    copy = model.embed.weight.numel() if model.config.tied_head else 0
+    assert count.total == count.unique + copy
+
+
+def test_an_unknown_preset_lists_the_closest():
+    with pytest.raises(ConfigError, match="smollm2-135m"):
+        get_preset("smollm-135")
+
+
+def test_configurations_are_frozen(llama_config):
+    with pytest.raises(FrozenInstanceError):
+        llama_config.d_model = 3
+
+
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda c: AttentionConfig(n_heads=16, n_kv_heads=5, d_head=8), "choose 1, 2, 4, 8 or 16"),
+        (lambda c: AttentionConfig(n_heads=0, n_kv_heads=1, d_head=8), "at least 1"),
+        (lambda c: AttentionConfig(n_heads=1, n_kv_heads=1, d_head=8, scale=0.0), "above 0"),
+        (lambda c: FfnConfig(d_ff=0, activation="silu", gated=True), "at least 1"),
+        (lambda c: NormConfig(kind="rmsnorm", eps=0.0), "between 0 and 1"),
+        (lambda c: RopeConfig(theta=0.5), "10000 is usual"),
+        (lambda c: DropoutConfig(residual=1.0), "below 1"),
+        (lambda c: replace(c, rope={}), "add the missing ones"),
+        (lambda c: replace(c, positions="learned"), "use positions='rope'"),
+        (lambda c: replace(c, layer_types=()), "n_layers"),
+        (lambda c: replace(c, vocab_size=0), "at least 1"),
+        (
+            lambda c: replace(c, attention=AttentionConfig(n_heads=2, n_kv_heads=1, d_head=7)),
+            "choose 8",
+        ),
+    ],
+)
+def test_impossible_values_are_refused_with_a_remedy(make, remedy, llama_config):
+    with pytest.raises(ConfigError, match=remedy):
+        make(llama_config)
+
+
+HF_LLAMA = {
+    "model_type": "llama",
+    "vocab_size": 97,
+    "hidden_size": 42,
+    "intermediate_size": 52,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+}
+
+
+def test_defaults_of_a_short_config_are_those_of_the_reference():
+    config = llama.config_from_hf({**HF_LLAMA, "hidden_size": 48})
+    assert (config.attention.n_kv_heads, config.attention.d_head) == (6, 8)
+    assert config.context_length == 2_048
+    assert config.norm.eps == 1e-6
+    assert config.rope["full"].theta == 10_000.0
+    assert not config.tied_head
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_size": None}, "no 'hidden_size'"),
+        ({"hidden_size": "wide"}, "not a whole number"),
+        ({"rms_norm_eps": "small"}, "not a number"),
+        ({"attention_bias": "yes"}, "not true or false"),
+        ({"hidden_act": "snake"}, "known are silu"),
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "RoPE scaling 'llama3'"),
+        ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "RoPE scaling 'linear'"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
+        ({"num_key_value_heads": 4}, "choose 1, 2, 3 or 6"),
+    ],
+)
+def test_a_config_that_we_would_compute_wrongly_is_refused(changes, message):
+    values = {**HF_LLAMA, "head_dim": 8, **changes}
+    with pytest.raises(ConfigError, match=message):
+        llama.config_from_hf(values)
+
+
+def test_gpt2_variants_that_change_the_numbers_are_refused():
+    values = {"vocab_size": 97, "n_positions": 61, "n_embd": 42, "n_layer": 2, "n_head": 6}
+    assert gpt2.config_from_hf(values).attention.d_head == 7
+    for key in ("scale_attn_by_inverse_layer_idx", "add_cross_attention"):
+        with pytest.raises(ConfigError, match=key):
+            gpt2.config_from_hf({**values, key: True})
+
+
+def test_an_unknown_family_lists_the_known():
+    with pytest.raises(ConfigError, match=r"'mamba'.*Llama.*GPT-2"):
+        find_family({"model_type": "mamba"})
+    with pytest.raises(ConfigError, match=r"'rwkv'.*Llama"):
+        find_gguf_family("rwkv")
