@@ -72,12 +72,14 @@ class Part:
         key: Its name in the address.
         component: The component whose value it is.
         parse: Turns the text of the address into that value, or raises ValueError.
+        shared: The component whose value "Share view" puts into an address.
     """
 
     tab: str
     key: str
     component: Any
     parse: Parse
+    shared: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,15 @@ class ViewAddress:
         self._panels: dict[str, Panels] = {}
         self._share_buttons: list[tuple[str, gr.Button]] = []
 
-    def register(self, tab: str, key: str, component: Any, parse: Parse = parse_text) -> None:
+    def register(
+        self,
+        tab: str,
+        key: str,
+        component: Any,
+        parse: Parse = parse_text,
+        *,
+        shared: Any = None,
+    ) -> None:
         """Say which component a key belongs to.
 
         Args:
@@ -109,6 +119,8 @@ class ViewAddress:
             key: Name in the address, unique in the tab; not `tab`, `panel`, `lang` or `__theme`.
             component: Holds the value.
             parse: Turns the text of the address into the value, or raises ValueError.
+            shared: Holds the value for "Share view", where it is another component: what the
+                handlers of a tab go on writing must not overwrite what an address has just asked.
 
         Raises:
             ValueError: The key is taken.
@@ -116,7 +128,7 @@ class ViewAddress:
         taken = {part.key for part in self._parts if part.tab == tab}
         if key in taken | {"tab", "panel", "lang", "__theme"}:
             raise ValueError(f"the key {key!r} of tab {tab!r} is taken; choose another")
-        self._parts.append(Part(tab, key, component, parse))
+        self._parts.append(Part(tab, key, component, parse, shared or component))
 
     def register_panels(self, tab: str, tabs: Any, ids: Sequence[str]) -> None:
         """Say which inner tabs the key `panel` selects.
@@ -132,13 +144,16 @@ class ViewAddress:
         """Let a button copy the address of a tab's present view."""
         self._share_buttons.append((tab, button))
 
-    def wire(self, demo: gr.Blocks, tabs: gr.Tabs, tab_ids: Sequence[str]) -> None:
+    def wire(self, demo: gr.Blocks, tabs: gr.Tabs, tab_ids: Sequence[str]) -> Any:
         """Connect everything that was registered; called once, after all tabs are built.
 
         Args:
             demo: The page.
             tabs: The outer tabs.
             tab_ids: Their ids.
+
+        Returns:
+            The event, for what must come `.then`: after the values of the address are in place.
         """
 
         def on_address(request: gr.Request) -> dict[Any, Any]:
@@ -146,7 +161,7 @@ class ViewAddress:
 
         inner = [panels.tabs for panels in self._panels.values()]
         outputs = [tabs, *inner, *(part.component for part in self._parts)]
-        demo.load(
+        loaded = demo.load(
             on_address,
             None,
             outputs,
@@ -156,6 +171,7 @@ class ViewAddress:
         )
         for tab, button in self._share_buttons:
             self._wire_share(tab, button)
+        return loaded
 
     def updates(
         self, query: Mapping[str, str], tabs: Any, tab_ids: Sequence[str]
@@ -195,7 +211,7 @@ class ViewAddress:
         }
         button.click(
             None,
-            [part.component for part in parts],
+            [part.shared for part in parts],
             None,
             js=f"(...values) => window.glassbox.shareView({json.dumps(view)}, values)",
             api_visibility="private",

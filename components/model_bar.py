@@ -134,13 +134,13 @@ def build_model_bar(ctx: AppContext) -> ModelBar:
     )
 
 
-def wire_model_bar(ctx: AppContext, bar: ModelBar, demo: gr.Blocks) -> None:
+def wire_model_bar(ctx: AppContext, bar: ModelBar, opened: Any) -> None:
     """Connect the bar's events; called once, after all tabs are built.
 
     Args:
         ctx: The page's context.
         bar: Its components.
-        demo: The page.
+        opened: The event after which the visitor is recognised and a model opened.
     """
     on = ModelBarHandlers(ctx, bar)
     shown = [bar.header, ctx.model_id, bar.opening]
@@ -150,7 +150,7 @@ def wire_model_bar(ctx: AppContext, bar: ModelBar, demo: gr.Blocks) -> None:
     # The browser's memory takes part in private events only: as an input of a named one, callers of
     # the API would have to send it.
     first = {"card": bar.page_card, "words": ctx.words}
-    visited = wire(demo.load, on.visit, [bar.memory], [ctx.owner, bar.memory], **first)
+    visited = wire(opened.then, on.visit, [bar.memory], [ctx.owner, bar.memory], **first)
     wire(visited.then, on.first_open, [*visitor, bar.memory], [*shown, bar.memory], **first)
     wire(ctx.model_id.change, on.remember, [ctx.model_id, bar.memory], [bar.memory], **first)
     wire(bar.header.open_picker, on.picker, [ctx.model_id], [bar.catalogue], **options)

@@ -37,8 +37,9 @@ def build_page(
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap") as outer:
             for tab in tabs:
                 _build_tab(ctx, tab)
-        wire_model_bar(ctx, bar, demo)
-        ctx.address.wire(demo, outer, [tab.id for tab in tabs])
+        # the model comes after the address: tabs show it with the address's values, not before
+        opened = ctx.address.wire(demo, outer, [tab.id for tab in tabs])
+        wire_model_bar(ctx, bar, opened)
     return demo, ctx
 
 

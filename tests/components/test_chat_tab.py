@@ -19,7 +19,8 @@ from components.forms import build_form, read_form
 from components.launch import Endpoint, launch_page
 from components.shell import build_page
 from components.tabs.chat.answer_view import make_chips
-from components.tabs.chat.handlers import EXAMPLE_TEXTS, Pace
+from components.tabs.chat.answering import Pace
+from components.tabs.chat.handlers import EXAMPLE_TEXTS
 from components.tabs.chat.talk import MOST_SHOWN_CHARACTERS, Talk, make_conversation
 from components.text import load_words
 from explorer.answer_snippet import make_answer_snippet

@@ -63,16 +63,16 @@ class HeadsHandlers:
     def text(
         self,
         shown: Shown,
-        place: str,
+        asked: str,
         text: str,
         model_id: str | None,
         owner: str | None,
         request: gr.Request,
     ) -> tuple[Any, ...]:
-        """Read the text; stay at the layer and head of the text before, or of the address."""
-        if shown.layer < 0 and place:
-            layer, head, query = (int(number) for number in place.split("."))
-            shown = replace(shown, layer=layer, head=head, query=query)
+        """Read the text; stay at the layer and head of the text before, or go where asked."""
+        if asked != shown.asked:
+            layer, head, query = (int(number) for number in asked.split("."))
+            shown = replace(shown, layer=layer, head=head, query=query, asked=asked)
         else:
             shown = replace(shown, query=-1)
         source = self._ctx.source_of(model_id)

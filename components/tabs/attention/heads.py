@@ -40,6 +40,7 @@ class Parts:
     map: gr.HTML
     stepper: gr.HTML
     working: Working
+    asked: gr.Textbox
     place: gr.Textbox
     shown: gr.State
 
@@ -87,23 +88,36 @@ def build(ctx: AppContext, head: TabHead) -> None:
                 words, elem_id="attention-working", formula=FORMULA, png="attention-map"
             )
     build_note(words, "attention.look_for", elem_id="attention-note")
-    place = gr.Textbox("", visible=False, elem_id="attention-place")
+    asked = gr.Textbox("", visible=False)  # layer.head.token that the address asks for
+    place = gr.Textbox("", visible=False)  # layer.head.token that is shown
     shown = gr.State(Shown())
     parts = Parts(
-        text, counts, examples, layer, heading, chips, grid, big, stepper, working, place, shown
+        text=text,
+        counts=counts,
+        examples=examples,
+        layer=layer,
+        heading=heading,
+        chips=chips,
+        grid=grid,
+        map=big,
+        stepper=stepper,
+        working=working,
+        asked=asked,
+        place=place,
+        shown=shown,
     )
     _wire(ctx, head, parts)
     ctx.address.register("attention", "text", text)
-    ctx.address.register("attention", "at", place, parse_place)
+    ctx.address.register("attention", "at", asked, parse_place, shared=place)
 
 
 def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     on = HeadsHandlers(ctx)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     outputs = parts.outputs()
-    for event in (parts.text.change, ctx.model_id.change):
+    inputs = [parts.shown, parts.asked, parts.text, ctx.model_id, ctx.owner]
+    for event in (parts.text.change, parts.asked.change, ctx.model_id.change):
         # while the model still reads one version of the text, only the newest next one is kept
-        inputs = [parts.shown, parts.place, parts.text, ctx.model_id, ctx.owner]
         wire(event, on.text, inputs, outputs, trigger_mode="always_last", **options)
     moves = (
         (parts.layer.pick, on.layer),

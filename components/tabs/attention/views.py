@@ -29,6 +29,7 @@ class Shown:
         layer: The layer shown; -1 before one was chosen.
         head: The head enlarged.
         query: The token whose row is looked at; -1 is the last.
+        asked: The place that the address asked for, once it was gone to.
         stack_id: Published thumbnails of the layer.
         matrix_id: Published weights of the head.
     """
@@ -39,6 +40,7 @@ class Shown:
     layer: int = -1
     head: int = 0
     query: int = -1
+    asked: str = ""
     stack_id: str = ""
     matrix_id: str = ""
 

@@ -14,8 +14,9 @@ from components.kit.chips import build_token_chips
 from components.kit.examples import build_examples
 from components.kit.working import build_working
 from components.tabs.chat.answer_view import NO_CHIPS
+from components.tabs.chat.answering import Parts
 from components.tabs.chat.controls import build_conversation, build_layout_style, build_status
-from components.tabs.chat.handlers import EXAMPLE_KEYS, Handlers, Parts
+from components.tabs.chat.handlers import EXAMPLE_KEYS, Handlers
 from components.tabs.chat.talk import Talk
 from components.tabs.tab import TabHead
 from explorer.conversation import AnswerSettings
