@@ -19,7 +19,9 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
     "gelu": "gelu",
+    "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",  # the same formula, rearranged
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
 }

@@ -129,6 +129,8 @@ LLAMAS = {
     "attention bias": {"attention_bias": True},
     "mlp bias": {"mlp_bias": True},
     "gelu": {"hidden_act": "gelu"},
+    "gelu_fast": {"hidden_act": "gelu_fast"},
+    "gelu_pytorch_tanh": {"hidden_act": "gelu_pytorch_tanh"},
     "other base": {"rope_parameters": {"rope_type": "default", "rope_theta": 5e5}},
     "one layer": {"num_hidden_layers": 1},
 }

@@ -105,6 +105,13 @@ def test_published_cl100k_ids(cl100k):
     assert cl100k.vocab_size == 100277
 
 
+def test_the_verdict_has_its_published_tokens(gpt2, data_folder):
+    text = (data_folder / "the-verdict.txt").read_text(encoding="utf-8")
+    ids = gpt2.encode(text)
+    assert (len(text), len(ids)) == (20_479, 5_145)
+    assert ids[50:54] == [290, 4920, 2241, 287]
+
+
 def test_special_tokens_are_parsed_only_when_asked(any_tokenizer):
     for text, token in any_tokenizer.special_tokens.items():
         assert any_tokenizer.encode(text, special=True) == [token]
