@@ -1,6 +1,7 @@
 """What all tests share: shape checks of the model core, quiet environment, small checkpoints."""
 
 import os
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -20,6 +21,17 @@ install_import_hook([f"models.{name}" for name in SHAPED], "beartype.beartype")
 
 settings.register_profile("repeatable", derandomize=True)  # the same examples in every run
 settings.load_profile("repeatable")
+
+# `--disable-quic` and the others keep Chromium itself from asking the network.
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -47,3 +59,16 @@ def smollm2_file():
     except metadata.PackageNotFoundError:
         pytest.skip("requirements-offline.txt is not installed")
     return next(Path(str(f.locate())) for f in files if f.name.endswith(".gguf"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[object]:
+    """A headless Chromium; the test is skipped where there is none."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    if not Path(path).exists():
+        pytest.skip(f"no Chromium at {path}; CHROMIUM names another place")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_ARGUMENTS))
+        yield browser
+        browser.close()

@@ -1,24 +1,11 @@
-"""What the tests of the page share: a small store of models, and a browser."""
+"""What the tests of the page share: a small store of models."""
 
 import importlib.util
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-# `--disable-quic` and the others keep Chromium itself from asking the network.
-CHROMIUM_ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @pytest.fixture(scope="session")
@@ -30,16 +17,3 @@ def fake() -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[object]:
-    """A headless Chromium; the test is skipped where there is none."""
-    sync_api = pytest.importorskip("playwright.sync_api")
-    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    if not Path(path).exists():
-        pytest.skip(f"no Chromium at {path}; CHROMIUM names another place")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_ARGUMENTS))
-        yield browser
-        browser.close()

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.components.conftest import CHROMIUM_ARGUMENTS
-
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
@@ -45,23 +43,13 @@ def url(smollm2_file) -> Iterator[str]:
     app.wait(30)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    if not Path(path).exists():
-        pytest.skip(f"no Chromium at {path}; CHROMIUM names another place")
-    with sync_api.sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=path, args=list(CHROMIUM_ARGUMENTS))
-
-
 @pytest.fixture
-def open_view(browser, url):
+def open_view(chromium, url):
     """Opens views of the page; complains at the end about all that they must not do."""
     complaints, contexts = [], []
 
     def open_one(query, width=1280):
-        context = browser.new_context(viewport={"width": width, "height": 900}, locale="en-US")
+        context = chromium.new_context(viewport={"width": width, "height": 900}, locale="en-US")
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(LONG_MS)

@@ -77,8 +77,10 @@ def test_the_paris_question(smollm2):
 
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None)
-@given(text=st.text(max_size=30))
+@given(text=st.text(max_size=30).filter(lambda text: not any(c.isnumeric() for c in text)))
 def test_equals_transformers(smollm2, smollm2_reference, text):
+    # Without digits: what transformers makes of a GGUF file does not cut before them, which the
+    # model's own tokenizer.json does ("\n\n0" is two tokens there, three in the conversion).
     messages = [{"role": "system", "content": "Be kind."}, *user(text)]
     theirs = smollm2_reference.apply_chat_template(
         messages, add_generation_prompt=True, return_dict=False
