@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ from explorer.errors import ConfigError
 from explorer.tokens import TokenUnit, label_of_bytes, units_of
 
 if TYPE_CHECKING:
+    from models.config import AttentionConfig, LayerType
     from models.loading import LoadedModel
 
 MOST_TOKENS = 512  # a map of 512 x 512 is what a page draws at once without pausing
@@ -43,7 +44,8 @@ class AttentionMaps:
         n_left_out: Tokens at the end of the text that were not read.
         queries: For each layer (H, T, d), after rotation.
         keys: For each layer (K, T, d), after rotation.
-        score_scale: Factor on the products of queries and keys.
+        attention: Scale, soft cap and window of the model's attention.
+        layer_types: For each layer `full` or `window`.
     """
 
     model_name: str
@@ -53,7 +55,8 @@ class AttentionMaps:
     n_left_out: int
     queries: tuple[NDArray[np.float32], ...]
     keys: tuple[NDArray[np.float32], ...]
-    score_scale: float
+    attention: AttentionConfig
+    layer_types: tuple[LayerType, ...]
 
     @property
     def n_layers(self) -> int:
@@ -69,6 +72,10 @@ class AttentionMaps:
     def n_kv_heads(self) -> int:
         """Key/value heads a layer; each is shared by n_heads / n_kv_heads query heads."""
         return int(self.keys[0].shape[0])
+
+    def window_of(self, layer: int) -> int | None:
+        """How many keys a query of this layer sees, itself counted; None sees all."""
+        return self.attention.window if self.layer_types[layer] == "window" else None
 
     @property
     def thumbnail_side(self) -> int:
@@ -149,7 +156,8 @@ def compute_attention(
         n_left_out=len(ids) - len(read),
         queries=recorded("q"),
         keys=recorded("k"),
-        score_scale=loaded.config.attention.score_scale,
+        attention=loaded.config.attention,
+        layer_types=loaded.config.layer_types,
     )
 
 
@@ -168,23 +176,31 @@ def compute_patterns(maps: AttentionMaps, layer: int) -> Patterns:
     queries = torch.from_numpy(maps.queries[layer])[None]
     keys = torch.from_numpy(maps.keys[layer])[None]
     with torch.inference_mode():
-        scores = attention_scores(queries, keys, maps.score_scale)
-        mask = causal_mask(scores.shape[-1], None, scores.device)
+        scores = attention_scores(queries, keys, maps.attention)
+        mask = causal_mask(scores.shape[-1], None, scores.device, maps.window_of(layer))
         return attention_pattern(scores, mask)[0].numpy()
 
 
 def compute_scores(maps: AttentionMaps, layer: int, head: int, query: int) -> NDArray[np.float32]:
-    """Scaled products of one query with the keys up to itself, before softmax; (query + 1,).
+    """Scaled (and soft-capped) products of one query with the keys up to itself; (query + 1,).
+
+    A window is not applied: softmax leaves out the keys before it.
 
     Raises:
         ConfigError: No such layer, head or token.
     """
+    import torch
+
+    from models.attention import attention_scores
+
     check_index("layer", layer, maps.n_layers)
     check_index("head", head, maps.n_heads)
     check_index("token", query, len(maps.ids))
     group = maps.n_heads // maps.n_kv_heads
-    keys = maps.keys[layer][head // group, : query + 1]
-    return (keys @ maps.queries[layer][head, query] * maps.score_scale).astype(np.float32)
+    keys = torch.from_numpy(maps.keys[layer][head // group, : query + 1])[None, None]
+    queries = torch.from_numpy(maps.queries[layer][head, query])[None, None, None]
+    one_head = replace(maps.attention, n_heads=1, n_kv_heads=1)
+    return attention_scores(queries, keys, one_head)[0, 0, 0].numpy()
 
 
 def compute_thumbnails(patterns: Patterns, size: int = THUMBNAIL_SIZE) -> NDArray[np.uint8]:

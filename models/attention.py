@@ -22,18 +22,25 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.config import AttentionConfig, LayerType
+from models.config import AttentionConfig, LayerType, ModelConfig
 from models.dropout import dropout
 from models.forward_pass import ForwardPass
+from models.norms import build_norm
 from models.rope import rotate
 from models.trace import tap, tap_mask
 
 
 def attention_scores(
-    q: Float[Tensor, "B H T d"], k: Float[Tensor, "B K S d"], scale: float
+    q: Float[Tensor, "B H T d"], k: Float[Tensor, "B K S d"], config: AttentionConfig
 ) -> Float[Tensor, "B H T S"]:
-    """Scaled products of every query with every key, before the mask."""
-    return q @ _one_per_query_head(k, q.shape[1]).transpose(-2, -1) * scale
+    """Scaled products of every query with every key, soft-capped where asked; before the mask."""
+    scores = q @ _one_per_query_head(k, q.shape[1]).transpose(-2, -1) * config.score_scale
+    return soft_cap(scores, config.score_cap)
+
+
+def soft_cap(x: Tensor, cap: float | None) -> Tensor:
+    """Squeeze into (-cap, cap), almost unchanged near 0; None leaves x (arXiv 2408.00118)."""
+    return x if cap is None else cap * torch.tanh(x / cap)
 
 
 def attention_pattern(
@@ -51,18 +58,21 @@ def _one_per_query_head(kv: Tensor, n_heads: int) -> Tensor:
 class Attention(nn.Module):
     """One layer of multi-head, grouped-query or multi-query attention."""
 
-    def __init__(
-        self, config: AttentionConfig, *, d_model: int, dropout_rate: float, layer_type: LayerType
-    ) -> None:
+    def __init__(self, config: ModelConfig, *, layer_type: LayerType) -> None:
         super().__init__()
-        self.config = config
-        self.dropout_rate = dropout_rate
+        heads = config.attention
+        self.config = heads
+        self.dropout_rate = config.dropout.attention
         self.layer_type = layer_type
-        q_width, kv_width = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-        self.q_proj = nn.Linear(d_model, q_width, bias=config.qkv_bias)
-        self.k_proj = nn.Linear(d_model, kv_width, bias=config.qkv_bias)
-        self.v_proj = nn.Linear(d_model, kv_width, bias=config.qkv_bias)
-        self.o_proj = nn.Linear(q_width, d_model, bias=config.out_bias)
+        q_width, kv_width = heads.n_heads * heads.d_head, heads.n_kv_heads * heads.d_head
+        self.q_proj = nn.Linear(config.d_model, q_width, bias=heads.qkv_bias)
+        self.k_proj = nn.Linear(config.d_model, kv_width, bias=heads.qkv_bias)
+        self.v_proj = nn.Linear(config.d_model, kv_width, bias=heads.qkv_bias)
+        self.o_proj = nn.Linear(q_width, config.d_model, bias=heads.out_bias)
+        if heads.qk_norm != "none":
+            whole = heads.qk_norm == "full"
+            self.q_norm = build_norm(config.norm, q_width if whole else heads.d_head)
+            self.k_norm = build_norm(config.norm, kv_width if whole else heads.d_head)
 
     def forward(
         self, x: Float[Tensor, "B T D"], *, layer: int, run: ForwardPass
@@ -84,10 +94,15 @@ class Attention(nn.Module):
         return self.o_proj(z.transpose(1, 2).flatten(2))
 
     def _project(self, x: Tensor, name: str, run: ForwardPass) -> tuple[Tensor, Tensor, Tensor]:
-        def heads(projection: nn.Linear) -> Tensor:
-            return projection(x).unflatten(-1, (-1, self.config.d_head)).transpose(1, 2)
-
-        q, k, v = heads(self.q_proj), heads(self.k_proj), heads(self.v_proj)
+        """Queries, keys and values, cut into heads, normalised and rotated."""
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        if self.config.qk_norm == "full":
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = (
+            part.unflatten(-1, (-1, self.config.d_head)).transpose(1, 2) for part in (q, k, v)
+        )
+        if self.config.qk_norm == "head":
+            q, k = self.q_norm(q), self.k_norm(k)
         if self.layer_type in run.rotations:
             cosines, sines = run.rotations[self.layer_type]
             q, k = rotate(q, cosines, sines), rotate(k, cosines, sines)
@@ -98,6 +113,8 @@ class Attention(nn.Module):
         )
 
     def _needs_eager(self, name: str, run: ForwardPass) -> bool:
+        if self.config.score_cap is not None:
+            return True  # the fused kernel has no place for it
         if run.generator is not None and self.dropout_rate > 0:
             return True  # the fused kernel draws its dropout from the process-wide generator
         if run.trace is None:
@@ -105,22 +122,23 @@ class Attention(nn.Module):
         return any(run.trace.wants(f"{name}.{part}") for part in ("scores", "mask", "pattern"))
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, run: ForwardPass) -> Tensor:
-        causal = run.in_step and run.from_start and run.n_tokens > 1
-        sees_all = run.in_step and run.n_tokens == 1  # the newest token sees every key
+        simple = run.in_step and run.reaches_all(self.layer_type)
+        causal = simple and run.from_start and run.n_tokens > 1
+        sees_all = simple and run.n_tokens == 1  # the newest token sees every key
         return functional.scaled_dot_product_attention(
             q,
             k,
             v,
-            attn_mask=None if causal or sees_all else run.mask,
+            attn_mask=None if causal or sees_all else run.mask(self.layer_type),
             is_causal=causal,
             scale=self.config.score_scale,
             enable_gqa=self.config.group_size > 1,
         )
 
     def _eager(self, q: Tensor, k: Tensor, v: Tensor, name: str, run: ForwardPass) -> Tensor:
-        scores = attention_scores(q, k, self.config.score_scale)
+        scores = attention_scores(q, k, self.config)
         scores = tap(run.trace, f"{name}.scores", scores)
-        mask = run.mask.expand(q.shape[0], -1, -1, -1)
+        mask = run.mask(self.layer_type).expand(q.shape[0], -1, -1, -1)
         if run.trace is not None:
             mask = tap_mask(run.trace, f"{name}.mask", mask)
         pattern = tap(run.trace, f"{name}.pattern", attention_pattern(scores, mask))

@@ -1,12 +1,21 @@
-"""One transformer block, normalised before each sublayer ("pre-norm").
+"""One transformer block.
 
-    resid_pre ──┬─────────────────────────────► + ──┬──────────────────────► + ──► resid_post
-                └► attn_norm ─► attention ─ attn_out └► ffn_norm ─► ffn ─ ffn_out
-                                        resid_mid ──┘
+    resid_pre ─┬──────────────────────────────────► + ─┬──────────────────────────► + ─► resid_post
+               └► (norm) ► attention ► (norm) ─ attn_out └► (norm) ► ffn ► (norm) ─ ffn_out
+                                            resid_mid ─┘
 
-The stream itself is only ever added to: whatever a layer writes stays readable for all later ones.
-Pre-norm after Radford et al. 2019 (GPT-2), section 2.3.
+Where the norms stand is a value of the configuration:
+
+    pre             in front of each sublayer             GPT-2 (2019), Llama
+    post_sublayer   on what each sublayer adds            Olmo 2 (arXiv 2501.00656), Olmo 3
+    sandwich        both                                  Gemma 2 and 3 (arXiv 2408.00118)
+    post_residual   on the stream after each addition     Vaswani et al. 2017
+
+In all but the last the stream is only ever added to: whatever a layer writes stays readable for all
+later ones. `attn_out` and `ffn_out` are exactly what is added, after any norm.
 """
+
+from dataclasses import replace
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -16,8 +25,16 @@ from models.config import ModelConfig
 from models.dropout import dropout
 from models.ffn import FeedForward
 from models.forward_pass import ForwardPass
+from models.moe import MixtureOfExperts
 from models.norms import build_norm
 from models.trace import tap
+
+
+def _build_ffn(config: ModelConfig) -> FeedForward | MixtureOfExperts:
+    if config.moe is None:
+        return FeedForward(config.ffn, d_model=config.d_model)
+    expert = replace(config.ffn, d_ff=config.moe.d_ff)
+    return MixtureOfExperts(config.moe, expert, d_model=config.d_model)
 
 
 class Block(nn.Module):
@@ -27,23 +44,37 @@ class Block(nn.Module):
         super().__init__()
         self.layer = layer
         self.dropout_rate = config.dropout.residual
+        self.norm_position = config.norm_position
         self.attn_norm = build_norm(config.norm, config.d_model)
-        self.attn = Attention(
-            config.attention,
-            d_model=config.d_model,
-            dropout_rate=config.dropout.attention,
-            layer_type=config.layer_types[layer],
-        )
+        self.attn = Attention(config, layer_type=config.layer_types[layer])
         self.ffn_norm = build_norm(config.norm, config.d_model)
-        self.ffn = FeedForward(config.ffn, d_model=config.d_model)
+        self.ffn = _build_ffn(config)
+        if config.norm_position == "sandwich":
+            self.attn_post_norm = build_norm(config.norm, config.d_model)
+            self.ffn_post_norm = build_norm(config.norm, config.d_model)
 
     def forward(self, x: Float[Tensor, "B T D"], run: ForwardPass) -> Float[Tensor, "B T D"]:
         """The stream with this block's two contributions added."""
         name = f"blocks.{self.layer}"
         x = tap(run.trace, f"{name}.resid_pre", x)
-        attn_out = self.attn(self.attn_norm(x), layer=self.layer, run=run)
-        attn_out = dropout(attn_out, self.dropout_rate, run.generator)
-        x = tap(run.trace, f"{name}.resid_mid", x + tap(run.trace, f"{name}.attn_out", attn_out))
-        ffn_out = self.ffn(self.ffn_norm(x), layer=self.layer, run=run)
-        ffn_out = dropout(ffn_out, self.dropout_rate, run.generator)
-        return tap(run.trace, f"{name}.resid_post", x + tap(run.trace, f"{name}.ffn_out", ffn_out))
+        attn_out = self.attn(self._before(self.attn_norm, x), layer=self.layer, run=run)
+        attn_out = dropout(self._after("attn", attn_out), self.dropout_rate, run.generator)
+        x = self._add(self.attn_norm, x, tap(run.trace, f"{name}.attn_out", attn_out))
+        x = tap(run.trace, f"{name}.resid_mid", x)
+        ffn_out = self.ffn(self._before(self.ffn_norm, x), name=f"{name}.ffn", run=run)
+        ffn_out = dropout(self._after("ffn", ffn_out), self.dropout_rate, run.generator)
+        x = self._add(self.ffn_norm, x, tap(run.trace, f"{name}.ffn_out", ffn_out))
+        return tap(run.trace, f"{name}.resid_post", x)
+
+    def _before(self, norm: nn.Module, x: Tensor) -> Tensor:
+        return norm(x) if self.norm_position in {"pre", "sandwich"} else x
+
+    def _after(self, sublayer: str, out: Tensor) -> Tensor:
+        if self.norm_position == "post_sublayer":
+            return (self.attn_norm if sublayer == "attn" else self.ffn_norm)(out)
+        if self.norm_position == "sandwich":
+            return (self.attn_post_norm if sublayer == "attn" else self.ffn_post_norm)(out)
+        return out
+
+    def _add(self, norm: nn.Module, x: Tensor, out: Tensor) -> Tensor:
+        return norm(x + out) if self.norm_position == "post_residual" else x + out

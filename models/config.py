@@ -6,6 +6,7 @@ made, with both numbers in the message, long before a tensor exists.
 
     ModelConfig
     ├── AttentionConfig   how many heads, how wide, with which biases
+    ├── MoeConfig         how many experts, how many of them at work; or None
     ├── FfnConfig         width, activation, gated (SwiGLU) or plain
     ├── NormConfig        LayerNorm or RMSNorm, epsilon
     ├── RopeConfig        one per layer type, or None with learned positions
@@ -21,12 +22,16 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from models.errors import ConfigError
+from models.rope_config import RopeConfig
 
 NormKind = Literal["layernorm", "rmsnorm"]
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
 Positions = Literal["learned", "rope"]
-LayerType = Literal["full"]
+NormPosition = Literal["pre", "post_sublayer", "sandwich", "post_residual"]
+QkNorm = Literal["none", "head", "full"]
+LayerType = Literal["full", "window"]
 FULL: LayerType = "full"  # every token sees all tokens before it
+WINDOW: LayerType = "window"  # every token sees the last `AttentionConfig.window`, itself included
 Initialisation = Literal["torch_default", "normal_scaled", "truncated_normal"]
 
 
@@ -55,31 +60,19 @@ class NormConfig:
             standard deviation, and has a weight and a bias; `rmsnorm` (Zhang & Sennrich 2019,
             arXiv 1910.07467) only divides by the root mean square, and has a weight.
         eps: Added to the variance or mean square before the root.
+        unit_offset: The weight is stored as its distance from 1, as in Gemma: y = norm(x) (1 + w).
     """
 
     kind: NormKind
     eps: float = 1e-5
+    unit_offset: bool = False
 
     def __post_init__(self) -> None:
         _require_choice("NormConfig", "kind", self.kind, get_args(NormKind))
         if not 0 < self.eps < 1:
             raise ConfigError(f"NormConfig: eps={self.eps!r} must lie between 0 and 1; try 1e-5")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RopeConfig:
-    """Rotary position embedding (Su et al. 2021, arXiv 2104.09864), plain frequencies.
-
-    Args:
-        theta: Base of the frequencies: pair i turns by theta ** (-2i / d_head) radians a token.
-            10,000 in the paper, 500,000 in Llama 3, 100,000 in SmolLM2.
-    """
-
-    theta: float = 10_000.0
-
-    def __post_init__(self) -> None:
-        if not self.theta > 1:
-            raise ConfigError(f"RopeConfig: theta={self.theta!r} must be above 1; 10000 is usual")
+        if self.unit_offset and self.kind != "rmsnorm":
+            raise ConfigError("NormConfig: unit_offset goes with kind='rmsnorm' only; leave it off")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +89,11 @@ class AttentionConfig:
         qkv_bias: Biases on the query, key and value projections.
         out_bias: A bias on the output projection.
         scale: Factor on the scores; None is 1 / sqrt(d_head).
+        window: In layers of type `window`, how many keys a query sees, itself counted.
+        score_cap: Scores are squeezed to cap * tanh(scores / cap) (Gemma 2, arXiv 2408.00118,
+            section 2); None leaves them.
+        qk_norm: RMSNorm on queries and keys before they are rotated: over each `head` (Qwen3,
+            Gemma 3) or over the `full` projection, before it is cut into heads (Olmo 2 and 3).
     """
 
     n_heads: int
@@ -104,8 +102,16 @@ class AttentionConfig:
     qkv_bias: bool = False
     out_bias: bool = False
     scale: float | None = None
+    window: int | None = None
+    score_cap: float | None = None
+    qk_norm: QkNorm = "none"
 
     def __post_init__(self) -> None:
+        _require_choice("AttentionConfig", "qk_norm", self.qk_norm, get_args(QkNorm))
+        if self.window is not None:
+            _require_positive("AttentionConfig", window=self.window)
+        if self.score_cap is not None and not self.score_cap > 0:
+            raise ConfigError(f"AttentionConfig: score_cap={self.score_cap!r} must be above 0")
         _require_positive(
             "AttentionConfig", n_heads=self.n_heads, n_kv_heads=self.n_kv_heads, d_head=self.d_head
         )
@@ -151,6 +157,33 @@ class FfnConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MoeConfig:
+    """Experts in the place of the feed-forward; see `models/moe.py`.
+
+    Args:
+        n_experts: Experts in each block.
+        n_active: How many of them each token uses.
+        d_ff: Inner width of an expert.
+        normalise_weights: Whether the weights of the chosen are divided by their sum.
+    """
+
+    n_experts: int
+    n_active: int
+    d_ff: int
+    normalise_weights: bool
+
+    def __post_init__(self) -> None:
+        _require_positive(
+            "MoeConfig", n_experts=self.n_experts, n_active=self.n_active, d_ff=self.d_ff
+        )
+        if self.n_active > self.n_experts:
+            raise ConfigError(
+                f"MoeConfig: n_active={self.n_active} is more than n_experts={self.n_experts}; "
+                f"choose 1 to {self.n_experts}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DropoutConfig:
     """Share of values set to zero in training (Srivastava et al. 2014).
 
@@ -181,10 +214,15 @@ class ModelConfig:
         d_model: Width of the residual stream.
         layer_types: One entry per block; its length is the number of blocks.
         attention: Heads.
-        ffn: Feed-forward.
-        norm: Normalisation, in front of each sublayer and before the head.
+        ffn: Feed-forward; with `moe`, the kind of each expert.
+        moe: Experts in the place of one feed-forward, or None.
+        norm: Normalisation of the stream and, where there is one, of queries and keys.
+        norm_position: `pre`: in front of each sublayer; `post_sublayer`: on what it adds (Olmo 2);
+            `sandwich`: both (Gemma); `post_residual`: after the addition (the 2017 Transformer).
         positions: `learned` adds a trained vector per position, `rope` rotates queries and keys.
         rope: Layer type -> its rotation; empty with learned positions.
+        embedding_scale: Factor on token embeddings; sqrt(d_model) in Gemma.
+        logit_cap: Logits are squeezed to cap * tanh(logits / cap) (Gemma 2); None leaves them.
         tied_head: The output layer is the embedding matrix itself (Press & Wolf 2017).
         dropout: Rates, used only when a generator is passed to the forward pass.
         initialisation: How fresh weights are drawn; see `models/initialise.py`.
@@ -199,6 +237,10 @@ class ModelConfig:
     norm: NormConfig
     positions: Positions
     rope: Mapping[LayerType, RopeConfig] = field(default_factory=dict, hash=False)
+    moe: MoeConfig | None = None
+    norm_position: NormPosition = "pre"
+    embedding_scale: float = 1.0
+    logit_cap: float | None = None
     tied_head: bool = False
     dropout: DropoutConfig = DropoutConfig()
     initialisation: Initialisation = "normal_scaled"
@@ -211,12 +253,17 @@ class ModelConfig:
             d_model=self.d_model,
             n_layers=self.n_layers,
         )
+        _require_choice("ModelConfig", "norm_position", self.norm_position, get_args(NormPosition))
         _require_choice("ModelConfig", "positions", self.positions, get_args(Positions))
         _require_choice(
             "ModelConfig", "initialisation", self.initialisation, get_args(Initialisation)
         )
         for layer_type in self.layer_types:
             _require_choice("ModelConfig", "layer_types", layer_type, get_args(LayerType))
+        if WINDOW in self.layer_types and self.attention.window is None:
+            raise ConfigError(
+                "layer_types has window layers and AttentionConfig.window is None; give its width"
+            )
         self._check_positions()
 
     def _check_positions(self) -> None:

@@ -2,8 +2,9 @@
 
 embedding       V D  (+ context D with learned positions)
 attention       D H d + 2 D K d + H d D, and biases
-feed-forward    2 D F (plain) or 3 D F (gated), and biases
-norms           D each (RMSNorm) or 2 D (LayerNorm), two a block and one at the end
+feed-forward    2 D F (plain) or 3 D F (gated), and biases; with experts E times that, + D E
+norms           D each (RMSNorm) or 2 D (LayerNorm), two or four a block and one at the end,
+                and those of queries and keys
 head            V D, or none of its own when tied
 """
 
@@ -30,23 +31,57 @@ class ParameterCount:
 
 def count_parameters(config: ModelConfig) -> ParameterCount:
     """Count by part, in closed form."""
-    width, heads, ffn = config.d_model, config.attention, config.ffn
-    q_width, kv_width = heads.n_heads * heads.d_head, heads.n_kv_heads * heads.d_head
-    attention = width * (q_width + 2 * kv_width) + q_width * width
-    attention += (q_width + 2 * kv_width) * heads.qkv_bias + width * heads.out_bias
-    into = 2 if ffn.gated else 1
-    feed_forward = (into + 1) * width * ffn.d_ff + (into * ffn.d_ff + width) * ffn.bias
-    norm = width * (2 if config.norm.kind == "layernorm" else 1)
-    embedding = config.vocab_size * width
+    embedding = config.vocab_size * config.d_model
+    learned = config.positions == "learned"
     parts = {
         "embedding": embedding,
-        "positions": config.context_length * width if config.positions == "learned" else 0,
-        "attention": attention * config.n_layers,
-        "feed-forward": feed_forward * config.n_layers,
-        "norms": norm * (2 * config.n_layers + 1),
+        "positions": config.context_length * config.d_model if learned else 0,
+        "attention": _attention(config) * config.n_layers,
+        "feed-forward": _feed_forward(config) * config.n_layers,
+        "norms": _norms(config) * config.n_layers + _norm(config, config.d_model),
         "head": 0 if config.tied_head else embedding,
     }
     unique = sum(parts.values())
     return ParameterCount(
         total=unique + (embedding if config.tied_head else 0), unique=unique, parts=parts
     )
+
+
+def _widths(config: ModelConfig) -> tuple[int, int]:
+    """Numbers in all queries and in all keys of a token."""
+    heads = config.attention
+    return heads.n_heads * heads.d_head, heads.n_kv_heads * heads.d_head
+
+
+def _attention(config: ModelConfig) -> int:
+    width, heads = config.d_model, config.attention
+    q_width, kv_width = _widths(config)
+    weights = width * (q_width + 2 * kv_width) + q_width * width
+    return weights + (q_width + 2 * kv_width) * heads.qkv_bias + width * heads.out_bias
+
+
+def _feed_forward(config: ModelConfig) -> int:
+    if config.moe is None:
+        return _one_feed_forward(config, config.ffn.d_ff)
+    experts = config.moe.n_experts * _one_feed_forward(config, config.moe.d_ff)
+    return experts + config.d_model * config.moe.n_experts
+
+
+def _one_feed_forward(config: ModelConfig, d_ff: int) -> int:
+    width, ffn = config.d_model, config.ffn
+    into = 2 if ffn.gated else 1
+    return (into + 1) * width * d_ff + (into * d_ff + width) * ffn.bias
+
+
+def _norm(config: ModelConfig, width: int) -> int:
+    return width * (2 if config.norm.kind == "layernorm" else 1)
+
+
+def _norms(config: ModelConfig) -> int:
+    """Of one block."""
+    of_stream = (4 if config.norm_position == "sandwich" else 2) * _norm(config, config.d_model)
+    heads = config.attention
+    if heads.qk_norm == "none":
+        return of_stream
+    q_width, kv_width = _widths(config) if heads.qk_norm == "full" else (heads.d_head, heads.d_head)
+    return of_stream + _norm(config, q_width) + _norm(config, kv_width)

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from models.attention import soft_cap
 from models.block import Block
 from models.cache import KVCache
 from models.config import ModelConfig
@@ -94,10 +95,13 @@ class Decoder(nn.Module):
     def unembed(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
         """Read a residual stream as logits: final norm, then head."""
         weight = self.embed.weight if self.config.tied_head else self.head.weight
-        return functional.linear(self.final_norm(x), weight)
+        return soft_cap(functional.linear(self.final_norm(x), weight), self.config.logit_cap)
 
     def _embed(self, ids: Tensor, run: ForwardPass) -> Tensor:
         x = self.embed(ids)
+        if self.config.embedding_scale != 1.0:
+            # rounded to the weights' type first, as the reference does: in bf16 that shows
+            x = x * torch.tensor(self.config.embedding_scale, dtype=x.dtype, device=x.device)
         if self.config.positions == "learned":
             x = x + self.position_embed(run.positions)
         x = dropout(x, self.config.dropout.embedding, run.generator)

@@ -41,10 +41,16 @@ class FeedForward(nn.Module):
         self.down_proj = nn.Linear(config.d_ff, d_model, bias=config.bias)
 
     def forward(
-        self, x: Float[Tensor, "B T D"], *, layer: int, run: ForwardPass
+        self, x: Float[Tensor, "B T D"], *, name: str, run: ForwardPass
     ) -> Float[Tensor, "B T D"]:
-        """Work on each token; `ffn.pre` and `ffn.post` are what enters and leaves the middle."""
-        name = f"blocks.{layer}.ffn"
+        """Work on each token.
+
+        Args:
+            x: The normalised stream.
+            name: Of this layer in the trace; its `.pre` and `.post` are what enters the activation
+                and what enters the down projection.
+            run: The trace of this pass.
+        """
         pre = tap(run.trace, f"{name}.pre", self.gate_proj(x) if self.gated else self.up_proj(x))
         post = self.activation(pre)
         if self.gated:

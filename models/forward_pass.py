@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from models.cache import KVCache
-from models.config import LayerType, ModelConfig
+from models.config import WINDOW, LayerType, ModelConfig
 from models.masks import cached_causal_mask, causal_mask
 from models.rope import rope_tables
 from models.trace import Trace
@@ -29,6 +29,7 @@ class ForwardPass:
         device: Where the model is.
         positions: (B, T) position of each token; padding has that of the token before it.
         valid: (B, T) False = padding, or None.
+        window: Width of window layers, or None when the model has none.
         rotations: Layer type -> (cosines, sines); empty with learned positions.
         cache: Keys and values of earlier tokens, already grown by this pass.
         slots: (B, T) cache slot of each token, on the CPU.
@@ -40,6 +41,7 @@ class ForwardPass:
     device: torch.device
     positions: Tensor
     valid: Tensor | None
+    window: int | None
     rotations: Mapping[LayerType, tuple[Tensor, Tensor]]
     cache: KVCache | None = None
     slots: Tensor | None = None
@@ -47,11 +49,30 @@ class ForwardPass:
     generator: torch.Generator | None = None
 
     @cached_property
-    def mask(self) -> Tensor:
+    def n_keys(self) -> int:
+        """Keys that there are, S: those of the cache, new ones included, or just the new ones."""
+        return self.n_tokens if self.cache is None else int(self.cache.lengths.max())
+
+    def mask(self, layer_type: LayerType) -> Tensor:
         """(B or 1, 1, T, S) bool, True = may attend."""
+        return self._window_mask if layer_type == WINDOW else self._full_mask
+
+    def reaches_all(self, layer_type: LayerType) -> bool:
+        """Whether no key is out of reach: always in full layers, in others while S fits."""
+        return layer_type != WINDOW or self.window is None or self.n_keys <= self.window
+
+    @cached_property
+    def _full_mask(self) -> Tensor:
+        return self._build_mask(None)
+
+    @cached_property
+    def _window_mask(self) -> Tensor:
+        return self._build_mask(self.window)
+
+    def _build_mask(self, window: int | None) -> Tensor:
         if self.cache is None:
-            return causal_mask(self.n_tokens, self.valid, self.device)
-        return cached_causal_mask(self.positions, int(self.cache.lengths.max()))
+            return causal_mask(self.n_tokens, self.valid, self.device, window)
+        return cached_causal_mask(self.positions, self.n_keys, window)
 
     @cached_property
     def in_step(self) -> bool:
@@ -98,6 +119,7 @@ def start_pass(
         device=ids.device,
         positions=positions,
         valid=valid,
+        window=config.attention.window,
         rotations=rotations,
         cache=cache,
         slots=slots,

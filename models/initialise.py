@@ -20,7 +20,7 @@ from torch import nn
 
 from models.config import Initialisation, ModelConfig
 from models.decoder import Decoder
-from models.norms import LayerNorm, RMSNorm
+from models.norms import LayerNorm, RMSNorm, UnitOffsetRMSNorm
 
 GPT2_STD = 0.02  # Radford et al. 2018 (GPT-1), section 4.1
 
@@ -42,6 +42,8 @@ def build_decoder(
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             _draw(module, name, config, generator)
+        elif isinstance(module, UnitOffsetRMSNorm):
+            nn.init.zeros_(module.weight)
         elif isinstance(module, LayerNorm | RMSNorm):
             nn.init.ones_(module.weight)
             if isinstance(module, LayerNorm):

@@ -49,7 +49,28 @@ class RMSNorm(nn.Module):
         return self.weight * (x32 * torch.rsqrt(mean_square + self.eps)).to(x.dtype)
 
 
-def build_norm(config: NormConfig, d_model: int) -> LayerNorm | RMSNorm:
+class UnitOffsetRMSNorm(nn.Module):
+    """RMSNorm whose weight is stored as its distance from 1, so that zeros change nothing.
+
+    Gemma's (Gemma Team 2024, arXiv 2403.08295); its reference multiplies before it casts back.
+    """
+
+    def __init__(self, *, d_model: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x: Float[Tensor, "*rest D"]) -> Float[Tensor, "*rest D"]:
+        """Normalise the last axis."""
+        x32 = x.float()
+        mean_square = x32.square().mean(dim=-1, keepdim=True)
+        normalised = x32 * torch.rsqrt(mean_square + self.eps)
+        return (normalised * (1.0 + self.weight.float())).to(x.dtype)
+
+
+def build_norm(config: NormConfig, d_model: int) -> nn.Module:
     """The normalisation that the configuration names, over vectors of `d_model` numbers."""
-    kind = LayerNorm if config.kind == "layernorm" else RMSNorm
+    if config.kind == "layernorm":
+        return LayerNorm(d_model=d_model, eps=config.eps)
+    kind = UnitOffsetRMSNorm if config.unit_offset else RMSNorm
     return kind(d_model=d_model, eps=config.eps)

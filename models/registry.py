@@ -12,10 +12,17 @@ from typing import Any
 
 from models.config import ModelConfig
 from models.errors import ConfigError
-from models.families import gpt2, llama
+from models.families import gemma, gpt2, llama, mistral, olmo, qwen
 from models.family import Family
 
-FAMILIES: tuple[Family, ...] = (llama.FAMILY, gpt2.FAMILY)
+FAMILIES: tuple[Family, ...] = (
+    llama.FAMILY,
+    gpt2.FAMILY,
+    mistral.FAMILY,
+    qwen.FAMILY,
+    gemma.FAMILY,
+    olmo.FAMILY,
+)
 
 
 @dataclass(frozen=True)

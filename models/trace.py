@@ -24,6 +24,9 @@ Names (L = layer number; shapes as in `models/__init__.py`):
     blocks.L.resid_mid          (B, T, D)      resid_pre + attn_out
     blocks.L.ffn.pre            (B, T, F)      what enters the activation
     blocks.L.ffn.post           (B, T, F)      what enters the down projection
+    blocks.L.router.logits      (B, T, E)      with experts: before the softmax
+    blocks.L.router.weights     (B, T, k)      of the k experts that each token uses
+    blocks.L.router.ids         (B, T, k)      which ones
     blocks.L.ffn_out            (B, T, D)      what the feed-forward adds to the stream
     blocks.L.resid_post         (B, T, D)      resid_mid + ffn_out
     logits                      (B, T, V)

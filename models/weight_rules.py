@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MOST_NAMES_SHOWN = 6
+# Number of the block, number of the expert, and whatever follows (of parts that are dropped whole).
+PLACES = {"i": r"\d+", "e": r"\d+", "rest": ".+"}
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,32 @@ def _halves_to_neighbours(tensors: list[Tensor], config: ModelConfig) -> list[Te
     return [t.unflatten(0, (-1, 2, half)).transpose(1, 2).flatten(0, 2) for t in tensors]
 
 
+def _split_experts(tensors: list[Tensor], _: ModelConfig) -> list[Tensor]:
+    return list(tensors[0].unbind())
+
+
+def _stack_experts(tensors: list[Tensor], _: ModelConfig) -> list[Tensor]:
+    import torch
+
+    return [torch.stack(tensors)]
+
+
+def _split_gate_up(tensors: list[Tensor], _: ModelConfig) -> list[Tensor]:
+    """(E, 2 F, D) to gate and up of each expert in turn."""
+    return [half for expert in tensors[0].unbind() for half in expert.chunk(2)]
+
+
+def _stack_gate_up(tensors: list[Tensor], _: ModelConfig) -> list[Tensor]:
+    import torch
+
+    pairs = zip(tensors[::2], tensors[1::2], strict=True)
+    return [torch.stack([torch.cat(pair) for pair in pairs])]
+
+
 TRANSPOSE = Layout("transpose", _transpose, _transpose)
 SPLIT_QKV = Layout("split q, k, v", _split_qkv, _join_qkv)
+SPLIT_EXPERTS = Layout("split experts", _split_experts, _stack_experts)
+SPLIT_GATE_UP = Layout("split experts, gate and up", _split_gate_up, _stack_gate_up)
 PAIRS_TO_HALVES = Layout("rope pairs to halves", _neighbours_to_halves, _halves_to_neighbours)
 
 
@@ -75,7 +101,8 @@ class WeightRule:
     """One row: whose tensor becomes which of our parameters.
 
     Args:
-        theirs: Name in the checkpoint; `{i}` stands for the number of the block.
+        theirs: Name in the checkpoint; `{i}` stands for the number of the block, `{e}` for that of
+            an expert.
         ours: Our name, several when a fused tensor is split, or () for "known and dropped".
         layouts: Changes of layout, applied from left to right on loading.
     """
@@ -123,7 +150,16 @@ class Assignment:
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    return re.compile(re.escape(template).replace(r"\{i\}", r"(?P<i>\d+)"))
+    escaped = re.escape(template)
+    for place, kind in PLACES.items():
+        escaped = escaped.replace(rf"\{{{place}\}}", f"(?P<{place}>{kind})")
+    return re.compile(escaped)
+
+
+def _fill_places(template: str, numbers: Mapping[str, object]) -> str:
+    for place, number in numbers.items():
+        template = template.replace(f"{{{place}}}", str(number))
+    return template
 
 
 def plan_assignments(
@@ -146,8 +182,7 @@ def plan_assignments(
             unknown.append(name)
             continue
         match, rule = found[0]
-        number = match.groupdict().get("i", "")
-        targets = tuple(target.replace("{i}", number) for target in rule.targets)
+        targets = tuple(_fill_places(target, match.groupdict()) for target in rule.targets)
         plan.append(Assignment(name, targets, rule.layouts))
     _check_plan(plan, unknown, wanted)
     return [step for step in plan if step.ours]
@@ -232,13 +267,18 @@ def save_weights(
 ) -> dict[str, Tensor]:
     """The inverse of `load_weights`: our parameters in a checkpoint's names and layouts."""
     saved: dict[str, Tensor] = {}
+    done: set[str] = set()  # where a table knows two forms, the first is written
+    n_experts = 0 if config.moe is None else config.moe.n_experts
     for rule in table.rules:
-        for number in range(config.n_layers if "{i}" in rule.theirs else 1):
-            names = [target.replace("{i}", str(number)) for target in rule.targets]
-            if not names or any(name not in parameters for name in names):
+        layers = range(config.n_layers if "{i}" in rule.theirs else 1)
+        experts = range(n_experts if "{e}" in rule.theirs else 1)
+        for numbers in ({"i": i, "e": e} for i in layers for e in experts):
+            names = [_fill_places(target, numbers) for target in rule.targets]
+            if not names or any(name not in parameters or name in done for name in names):
                 continue
             tensors = [parameters[name] for name in names]
             for layout in reversed(rule.layouts):
                 tensors = layout.save(tensors, config)
-            saved[rule.theirs.replace("{i}", str(number))] = tensors[0].contiguous()
+            saved[_fill_places(rule.theirs, numbers)] = tensors[0].contiguous()
+            done.update(names)
     return saved

@@ -3,12 +3,13 @@
 Touvron et al. 2023, arXiv 2302.13971 (the architecture) and 2307.09288 (Llama 2). SmolLM2 (Ben
 Allal et al. 2025, arXiv 2502.02737) is the same shape with other numbers.
 
-Their names and ours: `self_attn.q_proj` is `attn.q_proj`, `mlp.gate_proj` is `ffn.gate_proj`,
-`input_layernorm` is `attn_norm`, and `post_attention_layernorm`, which stands *before* the
-feed-forward, is `ffn_norm`.
+Llama 3.1 and 3.2 stretch the context by rescaled frequencies (Grattafiori et al. 2024, arXiv
+2407.21783). Names of tensors and keys of config.json are in `models/hf_layout.py`, since most later
+families took them over.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from models.config import (
@@ -18,11 +19,20 @@ from models.config import (
     FfnConfig,
     ModelConfig,
     NormConfig,
-    RopeConfig,
 )
-from models.errors import ConfigError
-from models.family import Family, GgufFormat, Settings, Shape, activation_named
+from models.family import Family, GgufFormat, Settings, Shape
+from models.hf_layout import hf_rules, read_gated_ffn, read_heads, read_rope, scaling_error
+from models.rope_config import Llama3Scaling, RopeConfig
 from models.weight_rules import PAIRS_TO_HALVES, RuleTable, WeightRule
+
+
+def _scaled(factor: float) -> Llama3Scaling:
+    return Llama3Scaling(
+        factor=factor,
+        low_frequency_factor=1.0,
+        high_frequency_factor=4.0,
+        original_context=8_192,  # Llama 3's pre-training length
+    )
 
 
 def _preset(
@@ -75,6 +85,34 @@ LLAMA3_8B = _preset(
     d_ff=14_336,
     theta=500_000.0,
 )
+# huggingface.co/meta-llama/Llama-3.1-8B/blob/main/config.json
+LLAMA31_8B = replace(
+    LLAMA3_8B,
+    context_length=131_072,
+    rope={FULL: RopeConfig(theta=500_000.0, scaling=_scaled(8.0))},
+)
+# huggingface.co/meta-llama/Llama-3.2-1B/blob/main/config.json
+LLAMA32_1B = replace(
+    _preset(
+        vocab_size=128_256,
+        context_length=131_072,
+        d_model=2_048,
+        n_layers=16,
+        n_heads=32,
+        n_kv_heads=8,
+        d_ff=8_192,
+        tied_head=True,
+    ),
+    rope={FULL: RopeConfig(theta=500_000.0, scaling=_scaled(32.0))},
+)
+# huggingface.co/meta-llama/Llama-3.2-3B/blob/main/config.json
+LLAMA32_3B = replace(
+    LLAMA32_1B,
+    d_model=3_072,
+    layer_types=(FULL,) * 28,
+    attention=AttentionConfig(n_heads=24, n_kv_heads=8, d_head=128),
+)
+
 # huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct/blob/main/config.json
 SMOLLM2_135M = _preset(
     vocab_size=49_152,
@@ -116,6 +154,9 @@ PRESETS: Mapping[str, ModelConfig] = {
     "llama2-7b": LLAMA2_7B,
     "llama2-7b-chat": LLAMA2_7B,
     "llama3-8b": LLAMA3_8B,
+    "llama3.1-8b": LLAMA31_8B,
+    "llama3.2-1b": LLAMA32_1B,
+    "llama3.2-3b": LLAMA32_3B,
     "smollm2-135m": SMOLLM2_135M,
     "smollm2-360m": SMOLLM2_360M,
     "smollm2-1.7b": SMOLLM2_1_7B,
@@ -129,78 +170,20 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
         ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
     """
     settings = Settings(values)
-    n_heads, d_model = settings.whole("num_attention_heads"), settings.whole("hidden_size")
-    attention_bias = settings.flag("attention_bias", False)
+    layer_types = (FULL,) * settings.whole("num_hidden_layers")
     return ModelConfig(
         vocab_size=settings.whole("vocab_size"),
         context_length=settings.whole("max_position_embeddings", 2_048),
-        d_model=d_model,
-        layer_types=(FULL,) * settings.whole("num_hidden_layers"),
-        attention=AttentionConfig(
-            n_heads=n_heads,
-            n_kv_heads=settings.whole("num_key_value_heads", n_heads),
-            d_head=settings.whole("head_dim", d_model // n_heads),
-            qkv_bias=attention_bias,
-            out_bias=attention_bias,
-        ),
-        ffn=FfnConfig(
-            d_ff=settings.whole("intermediate_size"),
-            activation=activation_named(values.get("hidden_act", "silu")),
-            gated=True,
-            bias=settings.flag("mlp_bias", False),
-        ),
+        d_model=settings.whole("hidden_size"),
+        layer_types=layer_types,
+        attention=read_heads(settings),
+        ffn=read_gated_ffn(settings, "hidden_act", "silu"),
         norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6)),
         positions="rope",
-        rope={FULL: RopeConfig(theta=_theta_from_hf(values))},
+        rope=read_rope(settings, layer_types),
         tied_head=settings.flag("tie_word_embeddings", False),
         dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
     )
-
-
-def _theta_from_hf(values: Mapping[str, Any]) -> float:
-    """Base of the rotation: a key of its own, or inside `rope_parameters` since transformers 5."""
-    rope = dict(values.get("rope_parameters") or values.get("rope_scaling") or {})
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind != "default":
-        raise _scaling_error("config.json", str(kind))
-    settings = Settings({**values, **rope})
-    settings.refuse_unless(partial_rotary_factor=1.0)
-    return settings.number("rope_theta", 10_000.0)
-
-
-def _scaling_error(where: str, kind: str) -> ConfigError:
-    return ConfigError(
-        f"{where} asks for RoPE scaling {kind!r}, which is not supported; "
-        "choose a model without it, such as SmolLM2 or Llama 3",
-        code="config-rope-scaling",
-        file=where,
-        kind=kind,
-    )
-
-
-def rules(config: ModelConfig) -> RuleTable:
-    """Names of the Hugging Face layout."""
-    theirs, ours = "model.layers.{i}", "blocks.{i}"
-    rows = [
-        WeightRule("model.embed_tokens.weight", "embed.weight"),
-        WeightRule(f"{theirs}.input_layernorm.weight", f"{ours}.attn_norm.weight"),
-        WeightRule(f"{theirs}.post_attention_layernorm.weight", f"{ours}.ffn_norm.weight"),
-        WeightRule("model.norm.weight", "final_norm.weight"),
-        # a tied checkpoint may hold a copy of the embedding under the head's name
-        WeightRule("lm_head.weight", () if config.tied_head else "head.weight"),
-        # a table, not a weight; files written before transformers 4.32 hold it
-        WeightRule(f"{theirs}.self_attn.rotary_emb.inv_freq", ()),
-    ]
-    for kind in ("weight", "bias"):
-        rows += [
-            WeightRule(f"{theirs}.self_attn.{p}.{kind}", f"{ours}.attn.{p}.{kind}")
-            for p in ("q_proj", "k_proj", "v_proj", "o_proj")
-        ]
-        rows += [
-            WeightRule(f"{theirs}.mlp.{p}.{kind}", f"{ours}.ffn.{p}.{kind}")
-            for p in ("gate_proj", "up_proj", "down_proj")
-        ]
-    return RuleTable(tuple(rows), optional_prefix="model.")
 
 
 def config_from_gguf(metadata: Mapping[str, Any], shapes: Mapping[str, Shape]) -> ModelConfig:
@@ -211,7 +194,7 @@ def config_from_gguf(metadata: Mapping[str, Any], shapes: Mapping[str, Shape]) -
     """
     settings = Settings(metadata, "the GGUF file")
     if "rope_freqs.weight" in shapes:
-        raise _scaling_error(settings.where, "llama3")
+        raise scaling_error(settings.where, "llama3")
     n_heads = settings.whole("llama.attention.head_count")
     d_model = settings.whole("llama.embedding_length")
     d_head = settings.whole("llama.attention.key_length", d_model // n_heads)
@@ -276,6 +259,6 @@ FAMILY = Family(
     model_types=("llama",),
     presets=PRESETS,
     config_from_hf=config_from_hf,
-    rules=rules,
+    rules=hf_rules,
     gguf=GgufFormat("llama", config_from_gguf, gguf_rules),
 )

@@ -23,6 +23,25 @@ PUBLISHED = {
     "smollm2-135m": 134_515_008,
     "smollm2-360m": 361_821_120,
     "smollm2-1.7b": 1_711_376_384,
+    "llama3.1-8b": 8_030_261_248,
+    "llama3.2-1b": 1_235_814_400,
+    "llama3.2-3b": 3_212_749_824,
+    "mistral-7b-v0.1": 7_241_732_096,
+    "mistral-7b-v0.3": 7_248_023_552,
+    "qwen2.5-0.5b": 494_032_768,
+    "qwen3-0.6b": 596_049_920,
+    "qwen3-1.7b": 1_720_574_976,
+    "qwen3-4b": 4_022_468_096,
+    "qwen3-8b": 8_190_735_360,
+    "qwen3-14b": 14_768_307_200,
+    "qwen3-32b": 32_762_123_264,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen3-30b-a3b-2507": 30_532_122_624,
+    "gemma3-270m": 268_098_176,
+    "gemma3-1b": 999_885_952,
+    "gemma3-4b": 3_880_263_168,
+    "olmo3-7b": 7_298_011_136,
+    "olmo3-32b": 32_233_522_176,
 }
 
 
@@ -103,8 +122,9 @@ def test_defaults_of_a_short_config_are_those_of_the_reference():
         ({"rms_norm_eps": "small"}, "not a number"),
         ({"attention_bias": "yes"}, "not true or false"),
         ({"hidden_act": "snake"}, "known are silu"),
-        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "RoPE scaling 'llama3'"),
-        ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "RoPE scaling 'linear'"),
+        ({"rope_scaling": {"rope_type": "longrope", "factor": 8.0}}, "known are default"),
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "no 'low_freq_factor'"),
+        ({"rope_scaling": {"type": "linear", "factor": 0.5}}, "at least 1"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
         ({"num_key_value_heads": 4}, "choose 1, 2, 3 or 6"),
     ],
@@ -121,6 +141,11 @@ def test_gpt2_variants_that_change_the_numbers_are_refused():
     for key in ("scale_attn_by_inverse_layer_idx", "add_cross_attention"):
         with pytest.raises(ConfigError, match=key):
             gpt2.config_from_hf({**values, key: True})
+
+
+def test_totals_with_a_copy_of_the_tied_head_as_published():
+    assert count_parameters(get_preset("qwen3-0.6b")).total == 751_632_384
+    assert count_parameters(get_preset("gemma3-270m")).total == 435_870_336
 
 
 def test_an_unknown_family_lists_the_known():

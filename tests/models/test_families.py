@@ -10,7 +10,17 @@ from models import KVCache, load_model
 from models.registry import FAMILIES
 from models.weight_rules import load_weights, save_weights
 
-RECORDED = ("llama", "gpt2")
+RECORDED = (
+    "llama",
+    "gpt2",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "qwen3_moe",
+    "gemma2",
+    "gemma3_text",
+    "olmo3",
+)
 TOLERANCE = 1e-4  # fp32 sums in another order
 
 
@@ -86,13 +96,13 @@ def test_rules_and_their_inverse_come_back_to_the_same_file(recorded, golden_fol
     saved = save_weights(
         family.rules(loaded.config), dict(loaded.model.named_parameters()), loaded.config
     )
-    original = load_file(golden_folder / family.model_types[0] / "model.safetensors")
+    original = load_file(golden_folder / loaded.info.name / "model.safetensors")
     assert saved.keys() == original.keys()
     for name, tensor in original.items():
         torch.testing.assert_close(saved[name], tensor.float(), atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f.gguf], ids=lambda f: f.name)
 def test_gguf_rules_and_their_inverse_come_back(family, golden_folder):
     loaded = load_model(golden_folder / family.model_types[0])
     parameters = dict(loaded.model.named_parameters())
@@ -144,6 +154,73 @@ GPTS = {
 }
 
 
+YARN = {
+    "rope_type": "yarn", "rope_theta": 5e3, "factor": 4.0,
+    "original_max_position_embeddings": 16, "beta_fast": 8, "beta_slow": 1,
+}  # fmt: skip
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 16,
+}  # fmt: skip
+DEFAULT = {"rope_type": "default", "rope_theta": 5e3}
+LLAMAS |= {
+    "linear": {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 3.0}},
+    "llama3": {"rope_parameters": LLAMA3},
+    "yarn": {"rope_parameters": YARN},
+    "yarn, own attention factor": {"rope_parameters": {**YARN, "attention_factor": 1.5}},
+}
+# family -> (class of transformers, variant -> changes); all prompts reach past the windows
+OTHERS = {
+    "Mistral": {"window": {"sliding_window": 9}, "no window": {"sliding_window": None}},
+    "Qwen2": {
+        "plain": {"hidden_size": 60},
+        "late windows": {
+            "hidden_size": 60, "use_sliding_window": True, "sliding_window": 9,
+            "max_window_layers": 2,
+        },
+    },
+    "Qwen3": {"plain": {}, "tied, biased": {"tie_word_embeddings": True, "attention_bias": True}},
+    "Qwen3Moe": {
+        "weights normalised": {"norm_topk_prob": True},
+        "weights as they are": {"norm_topk_prob": False, "num_experts_per_tok": 3},
+    },
+    "Gemma2": {"plain": {"sliding_window": 9, "query_pre_attn_scalar": 14}},
+    "Gemma3": {
+        "plain": {"sliding_window": 9, "query_pre_attn_scalar": 14},
+        "linear on full layers": {
+            "sliding_window": 9,
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                "sliding_attention": DEFAULT,
+            },
+        },
+    },
+    "Olmo2": {"plain": {"hidden_size": 60}},
+    "Olmo3": {
+        "yarn on full layers": {
+            "hidden_size": 60, "sliding_window": 9,
+            "rope_parameters": {"full_attention": YARN, "sliding_attention": DEFAULT},
+        },
+    },
+}  # fmt: skip
+
+
+def _other(family, changes):
+    import transformers
+
+    values = dict(
+        vocab_size=97, hidden_size=48, intermediate_size=64, num_hidden_layers=7,
+        num_attention_heads=6, num_key_value_heads=3, head_dim=10, max_position_embeddings=128,
+    )  # fmt: skip
+    if family == "Qwen3Moe":  # widths that its grouped products can take
+        values |= {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
+    if family in {"Qwen2", "Olmo2", "Olmo3"}:
+        del values["head_dim"]
+    kind = "Gemma3TextConfig" if family == "Gemma3" else f"{family}Config"
+    config = getattr(transformers, kind)(**{**values, **changes})
+    return getattr(transformers, f"{family}ForCausalLM")(config)
+
+
 def _llama(changes):
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -161,7 +238,14 @@ def _gpt2(changes):
     return GPT2LMHeadModel(GPT2Config(**{**values, **changes}))
 
 
+def _build(family, variant):
+    if family == "llama":
+        return _llama(LLAMAS[variant])
+    return _gpt2(GPTS[variant]) if family == "gpt2" else _other(family, OTHERS[family][variant])
+
+
 CASES = [("llama", k) for k in LLAMAS] + [("gpt2", k) for k in GPTS]
+CASES += [(family, variant) for family, variants in OTHERS.items() for variant in variants]
 
 
 @pytest.mark.slow
@@ -169,7 +253,7 @@ CASES = [("llama", k) for k in LLAMAS] + [("gpt2", k) for k in GPTS]
 @pytest.mark.parametrize("shard_size", ["1GB", "20KB"])
 def test_97_tokens_equal_live_transformers(family, variant, shard_size, tmp_path):
     torch.manual_seed(2)
-    theirs = _llama(LLAMAS[variant]) if family == "llama" else _gpt2(GPTS[variant])
+    theirs = _build(family, variant)
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))

@@ -1,0 +1,183 @@
+"""Gemma 2 and 3, the text part.
+
+Gemma 2 (Gemma Team 2024, arXiv 2408.00118): embeddings times sqrt(d_model), norms before and after
+each sublayer whose weights are stored as their distance from 1, soft caps on scores and logits,
+window and full layers in turn. Gemma 3 (Gemma Team 2025, arXiv 2503.19786): five window layers to
+one full one, queries and keys normalised over each head in place of the caps, and two rotations:
+base 10,000 in window layers, base 1,000,000 in full ones, whose positions are divided by 8 from 4B
+on.
+
+The window counts the query: 512 is the token itself and 511 before it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from models.config import (
+    FULL,
+    WINDOW,
+    AttentionConfig,
+    DropoutConfig,
+    FfnConfig,
+    LayerType,
+    ModelConfig,
+    NormConfig,
+)
+from models.family import Family, Settings
+from models.hf_layout import (
+    hf_rules,
+    read_gated_ffn,
+    read_heads,
+    read_layer_types,
+    read_one_rope,
+    read_rope,
+)
+from models.rope_config import LinearScaling, RopeConfig
+from models.weight_rules import RuleTable, WeightRule
+
+
+def _pattern(n_layers: int, period: int) -> tuple[LayerType, ...]:
+    """Window layers, every `period`-th one full."""
+    return tuple(FULL if (i + 1) % period == 0 else WINDOW for i in range(n_layers))
+
+
+def _gemma3(
+    d_model: int, n_layers: int, n_heads: int, n_kv_heads: int, d_ff: int, window: int
+) -> ModelConfig:
+    return ModelConfig(
+        vocab_size=262_144,
+        context_length=32_768,
+        d_model=d_model,
+        layer_types=_pattern(n_layers, 6),
+        attention=AttentionConfig(
+            n_heads=n_heads,
+            n_kv_heads=n_kv_heads,
+            d_head=256,
+            scale=256**-0.5,
+            window=window,
+            qk_norm="head",
+        ),
+        ffn=FfnConfig(d_ff=d_ff, activation="gelu_tanh", gated=True),
+        norm=NormConfig(kind="rmsnorm", eps=1e-6, unit_offset=True),
+        norm_position="sandwich",
+        positions="rope",
+        rope={WINDOW: RopeConfig(theta=10_000.0), FULL: RopeConfig(theta=1_000_000.0)},
+        embedding_scale=d_model**0.5,
+        tied_head=True,
+    )
+
+
+PRESETS: Mapping[str, ModelConfig] = {
+    "gemma3-270m": _gemma3(640, 18, 4, 1, 2_048, 512),  # huggingface.co/google/gemma-3-270m
+    "gemma3-1b": _gemma3(1_152, 26, 4, 1, 6_912, 512),  # huggingface.co/google/gemma-3-1b-pt
+    # huggingface.co/google/gemma-3-4b-pt, its text_config
+    "gemma3-4b": replace(
+        _gemma3(2_560, 34, 8, 4, 10_240, 1_024),
+        vocab_size=262_208,
+        context_length=131_072,
+        rope={
+            WINDOW: RopeConfig(theta=10_000.0),
+            FULL: RopeConfig(theta=1_000_000.0, scaling=LinearScaling(factor=8.0)),
+        },
+    ),
+}
+
+
+def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
+    """Read config.json of Gemma 2 and 3; of a multimodal one, its `text_config`.
+
+    Raises:
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
+    """
+    third = values.get("model_type") != "gemma2"
+    if isinstance(values.get("text_config"), dict):
+        values = {**MULTIMODAL_DEFAULTS, **values["text_config"]}
+    settings = Settings(values)
+    settings.refuse_unless(use_bidirectional_attention=False)
+    period = settings.whole("sliding_window_pattern", 6) if third else 2
+    usual = _pattern(settings.whole("num_hidden_layers"), period)
+    layer_types = read_layer_types(settings, usual)
+    return ModelConfig(
+        vocab_size=settings.whole("vocab_size"),
+        context_length=settings.whole("max_position_embeddings", 131_072 if third else 8_192),
+        d_model=settings.whole("hidden_size"),
+        layer_types=layer_types,
+        attention=read_heads(
+            settings,
+            d_head=settings.whole("head_dim", 256),
+            scale=settings.whole("query_pre_attn_scalar", 256) ** -0.5,
+            window=settings.whole("sliding_window", 4_096),
+            score_cap=_cap(settings, "attn_logit_softcapping", None if third else 50.0),
+            qk_norm="head" if third else "none",
+        ),
+        ffn=read_gated_ffn(settings, "hidden_activation", "gelu_pytorch_tanh"),
+        norm=NormConfig(
+            kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6), unit_offset=True
+        ),
+        norm_position="sandwich",
+        positions="rope",
+        rope=_read_two_ropes(settings) if third else read_rope(settings, layer_types),
+        embedding_scale=settings.whole("hidden_size") ** 0.5,
+        logit_cap=_cap(settings, "final_logit_softcapping", None if third else 30.0),
+        tied_head=settings.flag("tie_word_embeddings", True),
+        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+    )
+
+
+# What the text_config of a multimodal Gemma 3 leaves to the reference's defaults.
+MULTIMODAL_DEFAULTS: Mapping[str, Any] = {
+    "vocab_size": 262_208,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+}
+
+
+def _cap(settings: Settings, key: str, default: float | None) -> float | None:
+    """A soft cap; null switches it off, an absent key leaves the family's default."""
+    if key in settings.values and settings.values[key] is None:
+        return None
+    return default if key not in settings.values else settings.number(key)
+
+
+def _read_two_ropes(settings: Settings) -> dict[LayerType, RopeConfig]:
+    """Window and full layers turn by different bases; scaling is for full layers only."""
+    found = settings.values.get("rope_parameters") or {}
+    full = found.get("full_attention") or settings.values.get("rope_scaling") or {}
+    return {
+        WINDOW: read_one_rope(
+            settings,
+            found.get("sliding_attention") or {},
+            settings.number("rope_local_base_freq", 10_000.0),
+        ),
+        FULL: read_one_rope(settings, full, settings.number("rope_theta", 1_000_000.0)),
+    }
+
+
+def rules(config: ModelConfig) -> RuleTable:
+    """Names of the text model, alone or inside a multimodal file whose other parts are dropped."""
+    alone = hf_rules(config).rules
+    inside = [
+        replace(rule, theirs=form + rule.theirs.removeprefix("model."))
+        for rule in alone
+        for form in ("language_model.model.", "model.language_model.")
+        if rule.theirs.startswith("model.")
+    ]
+    head: str | tuple[str, ...] = () if config.tied_head else "head.weight"
+    dropped = [
+        WeightRule(f"{prefix}{part}.{{rest}}", ())
+        for prefix in ("", "model.")
+        for part in ("vision_tower", "multi_modal_projector")
+    ]
+    rows = (*alone, *inside, WeightRule("language_model.lm_head.weight", head), *dropped)
+    return RuleTable(rows, optional_prefix="model.")
+
+
+FAMILY = Family(
+    name="Gemma",
+    source="Gemma Team 2024 and 2025, arXiv 2408.00118 and 2503.19786",
+    model_types=("gemma2", "gemma3_text", "gemma3"),
+    presets=PRESETS,
+    config_from_hf=config_from_hf,
+    rules=rules,
+)

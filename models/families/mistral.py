@@ -1,0 +1,82 @@
+"""Mistral: Llama's shape with a sliding window over all layers in its first version.
+
+Jiang et al. 2023, arXiv 2310.06825, section 2. The window of 4,096 counts the query; version 0.3
+dropped it and has a larger vocabulary.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from models.config import (
+    FULL,
+    WINDOW,
+    AttentionConfig,
+    DropoutConfig,
+    FfnConfig,
+    ModelConfig,
+    NormConfig,
+)
+from models.family import Family, Settings
+from models.hf_layout import hf_rules, read_gated_ffn, read_heads, read_rope
+from models.rope_config import RopeConfig
+
+# huggingface.co/mistralai/Mistral-7B-v0.1/blob/main/config.json
+MISTRAL_7B_V01 = ModelConfig(
+    vocab_size=32_000,
+    context_length=32_768,
+    d_model=4_096,
+    layer_types=(WINDOW,) * 32,
+    attention=AttentionConfig(n_heads=32, n_kv_heads=8, d_head=128, window=4_096),
+    ffn=FfnConfig(d_ff=14_336, activation="silu", gated=True),
+    norm=NormConfig(kind="rmsnorm", eps=1e-5),
+    positions="rope",
+    rope={WINDOW: RopeConfig(theta=10_000.0)},
+)
+# huggingface.co/mistralai/Mistral-7B-v0.3/blob/main/config.json
+MISTRAL_7B_V03 = replace(
+    MISTRAL_7B_V01,
+    vocab_size=32_768,
+    layer_types=(FULL,) * 32,
+    attention=AttentionConfig(n_heads=32, n_kv_heads=8, d_head=128),
+    rope={FULL: RopeConfig(theta=1_000_000.0)},
+)
+
+PRESETS: Mapping[str, ModelConfig] = {
+    "mistral-7b-v0.1": MISTRAL_7B_V01,
+    "mistral-7b-v0.3": MISTRAL_7B_V03,
+}
+
+
+def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
+    """Read config.json; `sliding_window` null or absent means full attention.
+
+    Raises:
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
+    """
+    settings = Settings(values)
+    window = None if values.get("sliding_window") is None else settings.whole("sliding_window")
+    layer_types = (FULL if window is None else WINDOW,) * settings.whole("num_hidden_layers")
+    return ModelConfig(
+        vocab_size=settings.whole("vocab_size"),
+        context_length=settings.whole("max_position_embeddings", 131_072),
+        d_model=settings.whole("hidden_size"),
+        layer_types=layer_types,
+        attention=read_heads(settings, window=window),
+        ffn=read_gated_ffn(settings, "hidden_act", "silu"),
+        norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6)),
+        positions="rope",
+        rope=read_rope(settings, layer_types),
+        tied_head=settings.flag("tie_word_embeddings", False),
+        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+    )
+
+
+FAMILY = Family(
+    name="Mistral",
+    source="Jiang et al. 2023, arXiv 2310.06825",
+    model_types=("mistral",),
+    presets=PRESETS,
+    config_from_hf=config_from_hf,
+    rules=hf_rules,
+)

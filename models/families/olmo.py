@@ -1,0 +1,116 @@
+"""Olmo 2 and 3: norms after the sublayers, and over all queries and keys at once.
+
+OLMo Team 2024, arXiv 2501.00656, section 3: what a sublayer adds is normalised, not what it reads,
+and RMSNorm goes over the whole projection of queries and keys before it is cut into heads. Olmo 3
+(OLMo Team 2025) has three window layers to one full one, and YaRN on the full ones only: window
+layers never look far enough to need it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from models.config import (
+    FULL,
+    WINDOW,
+    AttentionConfig,
+    DropoutConfig,
+    FfnConfig,
+    LayerType,
+    ModelConfig,
+    NormConfig,
+)
+from models.family import Family, Settings
+from models.hf_layout import (
+    hf_rules,
+    read_gated_ffn,
+    read_heads,
+    read_layer_types,
+    read_one_rope,
+    read_rope,
+)
+from models.rope_config import RopeConfig, YarnScaling
+
+
+def _pattern(n_layers: int) -> tuple[LayerType, ...]:
+    """Three window layers, then a full one."""
+    return tuple(FULL if (i + 1) % 4 == 0 else WINDOW for i in range(n_layers))
+
+
+# huggingface.co/allenai/Olmo-3-1025-7B/blob/main/config.json
+OLMO3_7B = ModelConfig(
+    vocab_size=100_278,
+    context_length=65_536,
+    d_model=4_096,
+    layer_types=_pattern(32),
+    attention=AttentionConfig(n_heads=32, n_kv_heads=32, d_head=128, window=4_096, qk_norm="full"),
+    ffn=FfnConfig(d_ff=11_008, activation="silu", gated=True),
+    norm=NormConfig(kind="rmsnorm", eps=1e-6),
+    norm_position="post_sublayer",
+    positions="rope",
+    rope={
+        WINDOW: RopeConfig(theta=500_000.0),
+        FULL: RopeConfig(theta=500_000.0, scaling=YarnScaling(factor=8.0, original_context=8_192)),
+    },
+)
+# huggingface.co/allenai/Olmo-3-1125-32B/blob/main/config.json
+OLMO3_32B = replace(
+    OLMO3_7B,
+    d_model=5_120,
+    layer_types=_pattern(64),
+    attention=replace(OLMO3_7B.attention, n_heads=40, n_kv_heads=8),
+    ffn=replace(OLMO3_7B.ffn, d_ff=27_648),
+)
+
+PRESETS: Mapping[str, ModelConfig] = {"olmo3-7b": OLMO3_7B, "olmo3-32b": OLMO3_32B}
+
+
+def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
+    """Read config.json of Olmo 2 and 3.
+
+    Raises:
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
+    """
+    settings = Settings(values)
+    third = values.get("model_type") == "olmo3"
+    n_layers = settings.whole("num_hidden_layers")
+    layer_types = read_layer_types(settings, _pattern(n_layers) if third else (FULL,) * n_layers)
+    return ModelConfig(
+        vocab_size=settings.whole("vocab_size"),
+        context_length=settings.whole("max_position_embeddings", 2_048),
+        d_model=settings.whole("hidden_size"),
+        layer_types=layer_types,
+        attention=read_heads(
+            settings,
+            window=settings.whole("sliding_window", 4_096) if third else None,
+            qk_norm="full",
+        ),
+        ffn=read_gated_ffn(settings, "hidden_act", "silu"),
+        norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-5)),
+        norm_position="post_sublayer",
+        positions="rope",
+        rope=_read_two_ropes(settings) if third else read_rope(settings, layer_types),
+        tied_head=settings.flag("tie_word_embeddings", False),
+        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+    )
+
+
+def _read_two_ropes(settings: Settings) -> dict[LayerType, RopeConfig]:
+    """Scaling is for full layers only, also where the file states it once for all."""
+    found = settings.values.get("rope_parameters") or {}
+    full = found.get("full_attention") or settings.values.get("rope_scaling") or {}
+    theta = settings.number("rope_theta", 500_000.0)
+    return {
+        WINDOW: read_one_rope(settings, found.get("sliding_attention") or {}, theta),
+        FULL: read_one_rope(settings, full, theta),
+    }
+
+
+FAMILY = Family(
+    name="Olmo",
+    source="OLMo Team 2024, arXiv 2501.00656",
+    model_types=("olmo2", "olmo3"),
+    presets=PRESETS,
+    config_from_hf=config_from_hf,
+    rules=hf_rules,
+)
