@@ -117,7 +117,7 @@ def find_upload_limit(public: bool, environment: Mapping[str, str]) -> int:
     if asked is not None:
         if not asked.isdecimal() or int(asked) == 0:
             raise ValueError(
-                f"GLASSBOX_MAX_UPLOAD={asked!r} is no number of bytes; "
+                f"GLASSBOX_MAX_UPLOAD={asked!r} is not a number of bytes; "
                 "write a whole number such as 200000000."
             )
         return int(asked)

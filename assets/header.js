@@ -12,6 +12,7 @@ function drawPill() {
   const view = props.value || { state: "loading", name: "", detail: say("shell.pill_starting") };
   pill.dataset.state = view.state;
   name.textContent = view.name;
+  pill.setAttribute("aria-label", say("shell.choose_model", { name: view.name || view.detail }));
   detail.textContent = view.detail;
   const known = typeof view.fraction === "number";
   pill.style.setProperty("--done", known ? `${view.fraction * 100}%` : "0%");
@@ -24,8 +25,7 @@ function drawTheme() {
   theme.textContent = say(dark ? "shell.light" : "shell.dark");
 }
 
-pill.setAttribute("aria-label", say("shell.choose_model"));
-pill.setAttribute("aria-describedby", "model-pill-name model-pill-detail");
+pill.setAttribute("aria-describedby", "model-pill-detail");
 pill.addEventListener("click", () => {
   if (window.glassbox.togglePicker()) trigger("open_picker", {});
 });

@@ -146,5 +146,4 @@
     clearTimeout(hiding);
     hiding = setTimeout(() => notice.classList.remove("shown"), 4000);
   }
-  glassbox.notify = notify;
 })();

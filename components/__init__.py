@@ -1,1 +1,1 @@
-"""The page: Gradio tabs, the kit they share, and figures. Computes nothing."""
+"""The page: Gradio tabs, and the kit they share. Computes nothing."""

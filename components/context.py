@@ -1,7 +1,7 @@
 """What every tab is given: the store of models, words, routes, settings and the visitor's choices.
 
-The store itself lives in `explorer.store`. Here stands only what the page needs of it, as
-protocols, so that a test can hand in a small one.
+The store itself lives in `explorer.store`. Here stands only what the page needs of it, as a
+protocol, so that a test can hand in a small one.
 """
 
 import hashlib
@@ -19,113 +19,10 @@ from components.text import Words, load_words
 from explorer.results import ResultStore
 from explorer.slots import FairSlots
 from explorer.stop_switches import StopSwitches
+from explorer.store_records import CatalogueEntry, LoadStep, ModelSummary
 
 # On the loopback interface there is one owner, who sees everything from any page.
 LOCAL_OWNER = "local"
-
-
-class CatalogueEntry(Protocol):
-    """A model that can be opened by its id."""
-
-    @property
-    def id(self) -> str:
-        """What `open` takes as its source."""
-
-    @property
-    def name(self) -> str:
-        """Name for people."""
-
-    @property
-    def family(self) -> str:
-        """Architecture family, such as `Llama`."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of its files."""
-
-    @property
-    def licence(self) -> str:
-        """Licence of the weights."""
-
-    @property
-    def presence(self) -> str:
-        """`here`, or `download` when its files must be fetched first."""
-
-
-class ModelSummary(Protocol):
-    """A model that is loaded."""
-
-    @property
-    def id(self) -> str:
-        """The source it was opened from."""
-
-    @property
-    def name(self) -> str:
-        """Name for people."""
-
-    @property
-    def family(self) -> str:
-        """Architecture family, such as `Llama`."""
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of parameters, tied ones counted once."""
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the weights, in bytes."""
-
-    @property
-    def dtype(self) -> str:
-        """Number format of the weights, such as `float32`."""
-
-    @property
-    def origin(self) -> str:
-        """`offline pack`, `hub`, `cache`, `file`, `folder` or `upload`."""
-
-    @property
-    def context_length(self) -> int:
-        """Most tokens that it can read at once."""
-
-    @property
-    def n_layers(self) -> int:
-        """Number of blocks."""
-
-    @property
-    def n_heads(self) -> int:
-        """Number of query heads a layer."""
-
-    @property
-    def has_chat(self) -> bool:
-        """Whether it comes with a chat template."""
-
-
-class LoadStep(Protocol):
-    """One report while a model is opened."""
-
-    @property
-    def phase(self) -> str:
-        """`resolving`, `downloading`, `reading` or `ready`."""
-
-    @property
-    def done_bytes(self) -> int:
-        """Bytes that this phase has behind it."""
-
-    @property
-    def total_bytes(self) -> int | None:
-        """Bytes of this phase in all, None while not known."""
-
-    @property
-    def bytes_per_s(self) -> float | None:
-        """Present speed, None while not known."""
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Time that this phase still needs, None while not known."""
-
-    @property
-    def summary(self) -> ModelSummary | None:
-        """The model, in the phase `ready`."""
 
 
 class ModelStore(Protocol):

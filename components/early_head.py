@@ -4,6 +4,7 @@
 late to choose a language or a theme without a flash. This middleware changes the HTML itself.
 """
 
+import gzip
 import json
 from hashlib import sha256
 from typing import Any
@@ -44,6 +45,7 @@ def make_early_head(words: Words) -> str:
         f"<script>{early.replace('GLASSBOX_WORDS', as_json)}</script>"
         f'<link rel="stylesheet" href="{_versioned("style.css")}">'
         f'<script src="{_versioned("shell.js")}" defer></script>'
+        f'<script src="{_versioned("kit/kit.js")}" defer></script>'
         f"{fonts}"
     )
 
@@ -80,16 +82,18 @@ class EarlyHead:
             return
         # Without this header the page comes uncompressed, so that it can be changed.
         headers = [pair for pair in scope["headers"] if pair[0] != b"accept-encoding"]
-        changer = _PageChanger(send, self._html)
+        accepted = dict(scope["headers"]).get(b"accept-encoding", b"")
+        changer = _PageChanger(send, self._html, compress=b"gzip" in accepted)
         await self._app({**scope, "headers": headers}, receive, changer.send)
 
 
 class _PageChanger:
     """Holds one answer back until it is whole, then sends it with the HTML inserted."""
 
-    def __init__(self, send: Send, html: bytes) -> None:
+    def __init__(self, send: Send, html: bytes, *, compress: bool) -> None:
         self._send = send
         self._html = html
+        self._compress = compress
         self._start: Message | None = None
         self._body = bytearray()
 
@@ -106,6 +110,9 @@ class _PageChanger:
     async def _send_changed(self, start: Message) -> None:
         body = bytes(self._body).replace(b"<head>", b"<head>" + self._html, 1)
         headers = [pair for pair in start["headers"] if pair[0].lower() != b"content-length"]
+        if self._compress:
+            body = gzip.compress(body, compresslevel=6)
+            headers += [(b"content-encoding", b"gzip"), (b"vary", b"accept-encoding")]
         headers.append((b"content-length", str(len(body)).encode()))
         await self._send({**start, "headers": headers})
         await self._send({"type": "http.response.body", "body": body})

@@ -89,8 +89,8 @@ def guarded(
         handler: A function or a generator function. Returns (or yields) one value for each
             output, or a mapping from outputs to values, as Gradio allows.
         outputs: The components that it fills.
-        card: The card slot of the tab. It is emptied on success; on an error it is filled and the
-            outputs stay as they are.
+        card: The card slot of the tab. It is emptied on success, unless the handler fills it; on an
+            error it is filled and the outputs stay as they are.
         words: The sentences of the page.
 
     Returns:
@@ -100,7 +100,7 @@ def guarded(
     """
 
     def settled(values: Any) -> dict[Any, Any]:
-        return {**_by_output(outputs, values), card: None}
+        return {card: None, **_by_output(outputs, values)}
 
     @wraps(handler)
     def run(page_request: gr.Request | None, *inputs: Any) -> dict[Any, Any]:

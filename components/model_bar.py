@@ -12,7 +12,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.context import AppContext, LoadStep
+from components.context import AppContext
 from components.errors import wire
 from components.kit.cards import build_card
 from components.model_words import (
@@ -23,6 +23,8 @@ from components.model_words import (
 )
 from components.text import ASSETS, locale_of
 from explorer.errors import SourceError
+from explorer.number_formats import DEFAULT_DTYPE, DTYPES, join_dtype, split_dtype
+from explorer.store_records import LoadStep
 
 _HEADER = """<header>
 <div class="logo"><i aria-hidden="true"></i>Glassbox</div>
@@ -34,7 +36,7 @@ _HEADER = """<header>
 <button type="button" class="theme"></button></div>
 </header>"""
 
-_UPLOAD_KINDS = [".gguf", ".safetensors", ".json", ".jinja", ".model"]
+_UPLOAD_KINDS = [".gguf", ".safetensors", ".pth", ".pt", ".json", ".jinja", ".model"]
 # Without it the browser's memory of the choice would be unreadable after a restart. It hides
 # nothing: whoever owns the browser may know what he chose.
 _MEMORY_SECRET = "glassbox"
@@ -51,6 +53,7 @@ class ModelBar:
         header: The header; its value is a pill view.
         catalogue: The list of models.
         source: Where a source is typed.
+        dtype: Number format to open it in.
         upload: Takes files.
         open: Opens what `source` names.
         cancel: Stops opening.
@@ -64,6 +67,7 @@ class ModelBar:
     header: gr.HTML
     catalogue: gr.HTML
     source: gr.Textbox
+    dtype: gr.Radio
     upload: gr.UploadButton
     open: gr.Button
     cancel: gr.Button
@@ -106,6 +110,7 @@ def build_model_bar(ctx: AppContext) -> ModelBar:
             max_lines=1,
             elem_id="model-source",
         )
+        dtype = _build_formats(ctx)
         with gr.Row(elem_id="model-actions"):
             open_button = gr.Button(t("shell.open"), variant="primary", elem_id="model-open")
             cancel = gr.Button(t("shell.cancel"), elem_id="model-cancel")
@@ -123,6 +128,7 @@ def build_model_bar(ctx: AppContext) -> ModelBar:
         header=header,
         catalogue=catalogue,
         source=source,
+        dtype=dtype,
         upload=upload,
         open=open_button,
         cancel=cancel,
@@ -131,6 +137,15 @@ def build_model_bar(ctx: AppContext) -> ModelBar:
         page_card=build_card(ctx.words, elem_id="page-card"),
         opening=gr.State(None),
         memory=gr.BrowserState(None, storage_key="glassbox_visitor", secret=_MEMORY_SECRET),
+    )
+
+
+def _build_formats(ctx: AppContext) -> gr.Radio:
+    return gr.Radio(
+        [(ctx.words.t(f"shell.dtype_{name}"), name) for name in DTYPES],
+        value=DEFAULT_DTYPE,
+        label=ctx.words.t("shell.dtype"),
+        elem_id="model-dtype",
     )
 
 
@@ -153,12 +168,14 @@ def wire_model_bar(ctx: AppContext, bar: ModelBar, opened: Any) -> None:
     visited = wire(opened.then, on.visit, [bar.memory], [ctx.owner, bar.memory], **first)
     wire(visited.then, on.first_open, [*visitor, bar.memory], [*shown, bar.memory], **first)
     wire(ctx.model_id.change, on.remember, [ctx.model_id, bar.memory], [bar.memory], **first)
-    wire(bar.header.open_picker, on.picker, [ctx.model_id], [bar.catalogue], **options)
+    listed = [ctx.model_id, bar.dtype]
+    wire(bar.header.open_picker, on.picker, listed, [bar.catalogue], **options)
+    wire(bar.dtype.change, on.picker, listed, [bar.catalogue], **options)
     wire(bar.catalogue.pick, on.pick, [], [bar.source], **options, queue=False)
-    typed, filled = [bar.source, *visitor], [*shown, bar.page_card]
+    typed, filled = [bar.source, *visitor, bar.dtype], [*shown, bar.page_card]
     wire(bar.open.click, on.open, typed, filled, **options, api_name="open_model")
     wire(bar.source.submit, on.open, typed, filled, **options)
-    wire(bar.upload.upload, on.upload, [bar.upload, *visitor], filled, **options)
+    wire(bar.upload.upload, on.upload, [bar.upload, *visitor, bar.dtype], filled, **options)
     wire(
         bar.cancel.click,
         on.cancel,
@@ -217,10 +234,10 @@ class ModelBarHandlers:
         """Let the browser remember which model is open."""
         return _with_source(memory, model_id)
 
-    def picker(self, model_id: str | None, request: gr.Request) -> dict[str, Any]:
-        """Fill the list of models when the picker opens."""
-        ctx = self._ctx
-        return make_catalogue_view(ctx.words, locale_of(request), ctx.store.catalogue(), model_id)
+    def picker(self, model_id: str | None, dtype: str, request: gr.Request) -> dict[str, Any]:
+        """Fill the list of models when the picker opens or the number format changes."""
+        ctx, locale = self._ctx, locale_of(request)
+        return make_catalogue_view(ctx.words, locale, ctx.store.catalogue(), model_id, dtype)
 
     def pick(self, event: gr.EventData) -> str:
         """Put the id of the chosen row into the text box."""
@@ -231,10 +248,11 @@ class ModelBarHandlers:
         source: str,
         model_id: str | None,
         owner: str | None,
+        dtype: str,
         request: gr.Request,
     ) -> Iterator[dict[Any, Any]]:
         """Open what was typed or chosen."""
-        for values in self._steps(source, model_id, owner, request):
+        for values in self._steps(join_dtype(source, dtype), model_id, owner, request):
             yield {**values, self._bar.page_card: None}
 
     def upload(
@@ -242,12 +260,13 @@ class ModelBarHandlers:
         files: list[str],
         model_id: str | None,
         owner: str | None,
+        dtype: str,
         request: gr.Request,
     ) -> Iterator[dict[Any, Any]]:
         """Keep uploaded files for their owner, then open them."""
         ctx = self._ctx
         source = ctx.store.keep_upload([Path(file) for file in files], ctx.owner_of(owner, request))
-        for values in self._steps(source, model_id, owner, request):
+        for values in self._steps(join_dtype(source, dtype), model_id, owner, request):
             yield {**values, self._bar.page_card: None}
 
     def cancel(
@@ -309,6 +328,7 @@ class ModelBarHandlers:
     def _name(self, source: str) -> str:
         """Name what is being opened: by the catalogue, else by the end of a path or an id."""
         names = {entry.id: entry.name for entry in self._ctx.store.catalogue()}
+        source = split_dtype(source)[0]
         return names.get(source) or source.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
 
     def _view(self, model_id: str | None, owner: str | None, request: gr.Request) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from components.context import CatalogueEntry, LoadStep, ModelSummary
 from components.quantities import short_bytes, short_count, short_dtype, short_duration
 from components.text import Words
+from explorer.fitting import FitEstimate
+from explorer.number_formats import DEFAULT_DTYPE, split_dtype
+from explorer.store_records import CatalogueEntry, LoadStep, ModelSummary
 
 # What the header draws: state (empty, loading or ready), name, detail, fraction (0 to 1 or None).
 PillView = dict[str, Any]
@@ -63,7 +65,11 @@ def make_step_view(words: Words, locale: str, name: str, step: LoadStep) -> Pill
 
 
 def make_catalogue_view(
-    words: Words, locale: str, entries: Sequence[CatalogueEntry], chosen: str | None
+    words: Words,
+    locale: str,
+    entries: Sequence[CatalogueEntry],
+    chosen: str | None,
+    dtype: str = DEFAULT_DTYPE,
 ) -> dict[str, Any]:
     """Describe the models to choose from.
 
@@ -72,6 +78,7 @@ def make_catalogue_view(
         locale: The reader's language.
         entries: The store's catalogue.
         chosen: Source of the model that is open.
+        dtype: Number format in which one would be opened.
 
     Returns:
         One row an entry, for assets/catalogue.js.
@@ -83,7 +90,21 @@ def make_catalogue_view(
             "detail": f"{entry.family} · {short_bytes(entry.size_bytes)} · {entry.licence}",
             "presence": entry.presence,
             "presence_text": words.say(locale, f"shell.presence_{entry.presence}"),
+            "fits": entry.fits[dtype].verdict if dtype in entry.fits else None,
+            "fits_text": _say_fit(words, locale, entry.fits.get(dtype)),
         }
         for entry in entries
     ]
-    return {"rows": rows, "chosen": chosen, "label": words.say(locale, "shell.catalogue_label")}
+    bare = None if chosen is None else split_dtype(chosen)[0]
+    return {"rows": rows, "chosen": bare, "label": words.say(locale, "shell.catalogue_label")}
+
+
+def _say_fit(words: Words, locale: str, fit: FitEstimate | None) -> str:
+    if fit is None:
+        return ""
+    return words.say(
+        locale,
+        f"shell.fits_{fit.verdict.replace(' ', '_')}",
+        needs=short_bytes(fit.needs_bytes),
+        available=short_bytes(fit.available_bytes),
+    )

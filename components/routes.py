@@ -94,7 +94,7 @@ class MatrixRoutes:
         limit_bytes: Above this the entries that were not read for longest are dropped.
     """
 
-    # 256 MB: 30 layers x 9 heads of a 256-token text are 71 MB, so three visitors fit.
+    # 256 MB: one head of a 512-token text is 1 MB, so the last 240 maps stay.
     def __init__(self, limit_bytes: int = 256 * 10**6) -> None:
         self._limit_bytes = limit_bytes
         self._entries: OrderedDict[str, Published] = OrderedDict()
@@ -292,7 +292,10 @@ async def _serve_plotly(_: Request) -> Response:
 
 
 async def _serve_asset(request: Request) -> Response:
-    path = (ASSETS / request.path_params["path"]).resolve()
+    try:
+        path = (ASSETS / request.path_params["path"]).resolve()
+    except ValueError:  # a NUL character, which no path may hold
+        return _not_found("file")
     if not path.is_relative_to(ASSETS.resolve()) or not path.is_file():
         return _not_found("file")
     # Addresses with a version never change their content; others are asked for again.

@@ -51,7 +51,7 @@ class Words:
         self._find(ENGLISH, key)
         return self.translations(key)
 
-    def say(self, locale: str, key: str, **values: object) -> str:
+    def say(self, locale: str, key: str, /, **values: object) -> str:
         """Give the sentence itself, with its placeholders filled.
 
         Args:

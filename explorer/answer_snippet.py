@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from explorer.conversation import AnswerSettings, AnswerStep, Message, stream_answer
-from explorer.snippets import make_snippet
+from explorer.snippets import make_snippet, say_load
 
 
 def make_answer_snippet(
@@ -29,7 +29,7 @@ def make_answer_snippet(
         *lines,
         "]",
         f"settings = {settings!r}",
-        f"*_, answer = {stream_answer.__name__}(load_model({source!r}), messages, settings)",
+        f"*_, answer = {stream_answer.__name__}({say_load(source)}, messages, settings)",
         "for token in answer.tokens:",
         "    print(token.id, token.probability, token.rank)",
         "print(answer.text)",

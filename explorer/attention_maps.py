@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,8 +249,14 @@ def _subscript(number: int) -> str:
     return "".join(chr(0x2080 + int(digit)) for digit in str(number))
 
 
-def check_index(what: str, index: int, n: int) -> None:
+def check_index(what: Literal["layer", "head", "token"], index: int, n: int) -> None:
     """Refuse an index outside 0 to n - 1.
+
+    Args:
+        what: Is counted; each has a sentence of its own, since "no head 6" cannot be put together
+            from words in every language.
+        index: Was asked for.
+        n: How many there are.
 
     Raises:
         ConfigError: It is.
@@ -258,8 +264,7 @@ def check_index(what: str, index: int, n: int) -> None:
     if not 0 <= index < n:
         raise ConfigError(
             f"there is no {what} {index}; choose 0 to {n - 1}",
-            code="index-range",
-            what=what,
+            code=f"index-range-{what}",
             index=index,
             last=n - 1,
         )

@@ -7,11 +7,14 @@ models shown without torch.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from explorer.fitting import estimate_fit
+from explorer.number_formats import DTYPES
 from explorer.store_records import CatalogueEntry, ModelSummary
 
 if TYPE_CHECKING:
     from models.hub import FetchProgress
     from models.loading import LoadedModel
+    from models.registry import CatalogueModel
     from models.sources import ResolvedSource
     from models.tokenizers import Tokenizer
 
@@ -20,30 +23,17 @@ class ModelLoader:
     """Models as `models.load_model` reads them.
 
     Args:
-        dtype: Type that weights get in memory.
-        device: Where they go, such as `cpu` or `cuda`.
+        device: Where weights go, such as `cpu` or `cuda`.
     """
 
-    def __init__(self, *, dtype: str = "float32", device: str = "cpu") -> None:
-        self._dtype = dtype
+    def __init__(self, *, device: str = "cpu") -> None:
         self._device = device
 
-    def catalogue(self) -> tuple[CatalogueEntry, ...]:
-        """The registered models, and whether each opens without a network."""
+    def catalogue(self, available_bytes: int) -> tuple[CatalogueEntry, ...]:
+        """The registered models, and whether each opens without a network and fits into memory."""
         from models.registry import CATALOGUE
-        from models.sources import find_local
 
-        return tuple(
-            CatalogueEntry(
-                id=model.id,
-                name=model.name,
-                family=model.family,
-                size_bytes=model.size_bytes,
-                licence=model.licence,
-                presence="download" if find_local(model.id) is None else "here",
-            )
-            for model in CATALOGUE.values()
-        )
+        return tuple(_describe(model, available_bytes) for model in CATALOGUE.values())
 
     def catalogue_ids(self) -> frozenset[str]:
         """Ids of the registered models."""
@@ -63,31 +53,40 @@ class ModelLoader:
 
         return resolve_source(source, on_progress=on_progress, cancelled=cancelled)
 
-    def estimate(self, resolved: "ResolvedSource") -> int:
+    def resolve_config(
+        self, source: str, *, cancelled: Callable[[], bool]
+    ) -> "ResolvedSource | None":
+        """Fetch a configuration before its weights; see `models.sources.resolve_config`."""
+        from models.sources import resolve_config
+
+        return resolve_config(source, cancelled=cancelled)
+
+    def estimate(self, resolved: "ResolvedSource", dtype: str) -> int:
         """Bytes of memory that the weights will take, counted from the configuration.
 
         Weights are read one tensor at a time, straight from the mapped file, so that nothing but
         the largest tensor comes on top.
         """
-        from models.counting import count_parameters
-        from models.loading import DTYPES, load_config
+        from models.costs import count_weight_bytes
+        from models.loading import load_config
 
-        return count_parameters(load_config(resolved)).unique * DTYPES[self._dtype].itemsize
+        return count_weight_bytes(load_config(resolved), dtype)
 
-    def load(self, resolved: "ResolvedSource") -> "LoadedModel":
-        """Read the weights."""
+    def load(self, resolved: "ResolvedSource", dtype: str) -> "LoadedModel":
+        """Read the weights in a number format."""
         from models.loading import load_model
 
-        return load_model(resolved, dtype=self._dtype, device=self._device)
+        return load_model(resolved, dtype=dtype, device=self._device)
 
     def load_tokenizer(self, resolved: "ResolvedSource") -> "Tokenizer":
-        """Read the tokenizer only; no torch is imported."""
-        from models.gguf_file import GgufFile
-        from models.tokenizers import load_gguf_tokenizer, load_tokenizer
+        """Read the tokenizer only; no torch is imported, except to see whose a .pth file is."""
+        if resolved.kind == "pth":
+            from models.loading import load_tokenizer_of
 
-        if resolved.kind == "gguf":
-            return load_gguf_tokenizer(GgufFile(resolved.path))
-        return load_tokenizer(resolved.path)
+            return load_tokenizer_of(resolved)
+        from models.source_tokenizer import load_source_tokenizer
+
+        return load_source_tokenizer(resolved)
 
     def summarise(self, loaded: "LoadedModel") -> ModelSummary:
         """What a page shows about a model."""
@@ -106,3 +105,24 @@ class ModelLoader:
             n_kv_heads=config.attention.n_kv_heads,
             has_chat=loaded.chat is not None,
         )
+
+
+def _describe(model: "CatalogueModel", available_bytes: int) -> CatalogueEntry:
+    from models.registry import get_preset
+    from models.sources import find_local
+
+    found = find_local(model.id)
+    size_bytes = model.size_bytes
+    # One file here may be another than the one of the Hub: the offline pack brings a smaller one.
+    if found is not None and found.path.is_file():
+        size_bytes = found.path.stat().st_size
+    config = get_preset(model.preset)
+    return CatalogueEntry(
+        id=model.id,
+        name=model.name,
+        family=model.family,
+        size_bytes=size_bytes,
+        licence=model.licence,
+        presence="download" if found is None else "here",
+        fits={dtype: estimate_fit(config, dtype, available_bytes) for dtype in DTYPES},
+    )

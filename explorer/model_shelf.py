@@ -88,8 +88,7 @@ class ModelShelf:
         Raises:
             BudgetError: It is larger than the budget, or the models in use leave too little.
         """
-        if needs > self.budget_bytes:
-            raise _too_large(name, needs, self.budget_bytes)
+        self.refuse_too_large(name, needs)
         victims, freed = [], 0
         for candidate, model in self._models.items():
             if self._fits(needs, freed, available):
@@ -103,6 +102,24 @@ class ModelShelf:
             del self._models[victim]
         self._reserved[key] = needs
         return freed
+
+    def refuse_too_large(self, name: str, needs: int) -> None:
+        """Refuse a model that could not be read even if all others went.
+
+        Raises:
+            BudgetError: It is larger than the budget.
+        """
+        if needs > self.budget_bytes:
+            raise _too_large(name, needs, self.budget_bytes)
+
+    def room_without_idle(self, available: int) -> int:
+        """Bytes for one more model if all that nobody uses right now went.
+
+        Args:
+            available: Bytes that this machine has free now.
+        """
+        idle = (model.summary.n_bytes for model in self._models.values() if not model.leases)
+        return self._room(sum(idle), available)
 
     def cancel_reservation(self, key: SharingKey) -> None:
         """Give back the bytes of a model that was not read after all."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from explorer.errors import SourceError
+from explorer.number_formats import DEFAULT_DTYPE
 
 SourceKind = Literal["catalogue", "hub", "upload", "run", "path"]
 
@@ -34,6 +35,7 @@ class SharingKey:
 
     source: str
     owner: str
+    dtype: str = DEFAULT_DTYPE
 
 
 def classify_source(source: str, catalogue_ids: Collection[str]) -> SourceKind:
@@ -77,7 +79,8 @@ class OwnerRule:
         source = source.strip()
         if not source:
             raise SourceError(
-                "no model was named; choose one of the list, or give a Hub id, a folder or a file",
+                "no model was named; choose one from the list, or give a Hub id, a folder or a "
+                "file",
                 code="source-empty",
             )
         if not self.public or source in self.operator_sources:
@@ -122,7 +125,7 @@ class OwnerRule:
 def _refused_path(source: str) -> SourceError:
     return SourceError(
         f"{source!r} is a path, and this public page opens no paths of its server; give a Hub id, "
-        "choose a model of the list, or upload the files",
+        "choose a model from the list, or upload the files",
         code="path-refused",
         source=source,
     )

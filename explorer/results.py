@@ -70,8 +70,8 @@ class ResultStore:
         n_bytes = count_bytes(result)
         if n_bytes > self.budget_bytes:
             raise BudgetError(
-                f"this result takes {say_bytes(n_bytes)}, results may take "
-                f"{say_bytes(self.budget_bytes)} together; use a shorter text",
+                f"this result takes {say_bytes(n_bytes)}, and all results may take at most "
+                f"{say_bytes(self.budget_bytes)} in total; use a shorter text",
                 code="result-too-large",
                 needs=say_bytes(n_bytes),
                 budget=say_bytes(self.budget_bytes),

@@ -8,7 +8,6 @@ The load belongs to nobody: a visitor who closes his page does not end it for th
 it further along when he comes back. It is stopped when everybody who joined has cancelled.
 """
 
-import copy
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -134,4 +133,4 @@ def _own_copy(error: BaseException) -> BaseException:
     An expected error is copied without its traceback, whose frames would keep a half-read model
     alive as long as a page holds the error. A fault of ours keeps it, for the log.
     """
-    return copy.copy(error) if isinstance(error, ExplorerError) else error
+    return error.anew() if isinstance(error, ExplorerError) else error

@@ -74,10 +74,13 @@ class FairSlots:
                 return
             granted = threading.Event()
             self._queue.append(granted)
-        while not granted.wait(None if cancelled is None else CHECK_EVERY_S):
-            if cancelled is not None and cancelled():
-                self._give_up(granted)
-                raise Stopped("this turn was stopped while it waited for a slot")
+        try:
+            while not granted.wait(None if cancelled is None else CHECK_EVERY_S):
+                if cancelled is not None and cancelled():
+                    raise Stopped("this turn was stopped while it waited for a slot")
+        except BaseException:  # also Ctrl-C: a slot that nobody takes would be lost for ever
+            self._give_up(granted)
+            raise
 
     def _give_up(self, granted: threading.Event) -> None:
         with self._lock:

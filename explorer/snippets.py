@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from explorer.number_formats import DEFAULT_DTYPE, split_dtype
+
 PROJECT = Path(__file__).parent.parent
 
 
@@ -28,6 +30,24 @@ def make_snippet(imports: tuple[Callable[..., Any], ...], *lines: str) -> str:
     return "\n".join([*head, *lines]) + "\n"
 
 
+# Longer texts are read from a file: a snippet of a megabyte cannot be read, and travels each time.
+MOST_SNIPPET_CHARACTERS = 2_000
+
+
+def say_text(text: str) -> str:
+    """A text as Python, or where to put it when it is too long to repeat."""
+    if len(text) <= MOST_SNIPPET_CHARACTERS:
+        return repr(text)
+    return 'open("text.txt", encoding="utf-8", newline="").read()'
+
+
+def say_load(source: str) -> str:
+    """The call that loads a model in the number format that its source names."""
+    bare, dtype = split_dtype(source)
+    given = "" if dtype == DEFAULT_DTYPE else f", dtype={dtype!r}"
+    return f"load_model({bare!r}{given})"
+
+
 def make_tokens_snippet(source: str, text: str, special: bool) -> str:
     """Python that cuts the same text into tokens."""
     from explorer.tokens import compute_token_pieces
@@ -36,8 +56,8 @@ def make_tokens_snippet(source: str, text: str, special: bool) -> str:
         (compute_token_pieces,),
         "from models import load_model",
         "",
-        f"tokenizer = load_model({source!r}).tokenizer",
-        f"pieces = {compute_token_pieces.__name__}(tokenizer, {text!r}, special={special})",
+        f"tokenizer = {say_load(source)}.tokenizer",
+        f"pieces = {compute_token_pieces.__name__}(tokenizer, {say_text(text)}, special={special})",
         "print(pieces.n_tokens, pieces.ids)",
     )
 
@@ -50,7 +70,7 @@ def make_attention_snippet(source: str, text: str, layer: int, head: int, query:
         (compute_attention, compute_patterns),
         "from models import load_model",
         "",
-        f"maps = {compute_attention.__name__}(load_model({source!r}), {text!r})",
+        f"maps = {compute_attention.__name__}({say_load(source)}, {say_text(text)})",
         f"row = {compute_patterns.__name__}(maps, {layer})[{head}, {query}]",
         "for label, weight in zip(maps.labels, row):",
         "    print(repr(label), weight)",

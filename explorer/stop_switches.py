@@ -10,26 +10,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+class StopSwitch(threading.Event):
+    """Set when the work shall end.
+
+    Attributes:
+        superseded: The visitor is already looking at something else: end without a word.
+    """
+
+    superseded = False
+
+
 class StopSwitches:
     """Switches by id. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._switches: dict[str, threading.Event] = {}
+        self._switches: dict[str, StopSwitch] = {}
 
     @contextmanager
-    def armed(self, work_id: str) -> Iterator[threading.Event]:
-        """A fresh switch for one piece of work; an earlier one of the same id is thrown.
+    def armed(self, work_id: str) -> Iterator[StopSwitch]:
+        """A fresh switch for one piece of work; an earlier one of the same id is superseded.
 
         Args:
             work_id: Unguessable id of the visitor's work.
         """
-        switch = threading.Event()
+        switch = StopSwitch()
+        self.supersede(work_id)
         with self._lock:
-            earlier = self._switches.get(work_id)
             self._switches[work_id] = switch
-        if earlier is not None:
-            earlier.set()
         try:
             yield switch
         finally:
@@ -45,3 +53,11 @@ class StopSwitches:
             return False
         switch.set()
         return True
+
+    def supersede(self, work_id: str) -> None:
+        """End the work of that id, if there is any, without a word to the visitor."""
+        with self._lock:
+            switch = self._switches.get(work_id)
+        if switch is not None:
+            switch.superseded = True
+            switch.set()

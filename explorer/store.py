@@ -13,7 +13,6 @@
 Importing this imports no torch; neither does `tokenizer`.
 """
 
-import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,9 +23,10 @@ from typing import TYPE_CHECKING
 
 from explorer.errors import Stopped
 from explorer.home import find_home_folder
-from explorer.memory import compute_available_bytes, compute_budget_bytes
+from explorer.memory import compute_available_bytes, compute_budget_bytes, give_back_memory
 from explorer.model_loader import ModelLoader
 from explorer.model_shelf import ModelShelf, ShelvedModel
+from explorer.number_formats import DEFAULT_DTYPE, join_dtype, split_dtype
 from explorer.ownership import EVERYBODY, OwnerRule, SharingKey
 from explorer.shared_load import SharedLoad
 from explorer.store_records import CatalogueEntry, Loader, LoadStep, ModelSummary
@@ -57,7 +57,7 @@ class ModelStore:
         available_bytes: Says how much memory the machine has free now.
 
     Raises:
-        ConfigError: GLASSBOX_MEMORY_GB is set and is no amount of memory.
+        ConfigError: GLASSBOX_MEMORY_GB is set and is not an amount of memory.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class ModelStore:
         available_bytes: Callable[[], int] = compute_available_bytes,
     ) -> None:
         self._loader: Loader = ModelLoader() if loader is None else loader
-        self._rule = OwnerRule(public, frozenset(operator_sources))
+        chosen = frozenset(split_dtype(source)[0] for source in operator_sources)
+        self._rule = OwnerRule(public, chosen)
         self._uploads = Uploads(find_home_folder()) if uploads is None else uploads
         self._available_bytes = available_bytes
         self._shelf = ModelShelf(compute_budget_bytes() if budget_bytes is None else budget_bytes)
@@ -83,26 +84,31 @@ class ModelStore:
     # What a page asks for
 
     def catalogue(self) -> tuple[CatalogueEntry, ...]:
-        """The models that can be chosen from a list, and whether each is here already."""
-        return self._loader.catalogue()
+        """The models that can be chosen from a list: whether each is here, and whether it fits."""
+        available = self._available_bytes()
+        with self._changed:
+            room = self._shelf.room_without_idle(available)
+        return self._loader.catalogue(room)
 
-    def open(self, source: str, owner: str) -> Iterator[LoadStep]:
+    def open(self, source: str, owner: str, dtype: str = DEFAULT_DTYPE) -> Iterator[LoadStep]:
         """Load a model, or join a load of it that is going on; the last step is `ready`.
 
         Closing the iterator does not end the load. After `cancel` by this owner the iterator ends
         without a `ready` step.
 
         Args:
-            source: Catalogue id, Hub id, `upload:...`, folder or file.
+            source: Catalogue id, Hub id, `upload:...`, folder or file; a number format may follow
+                (`gpt2#int8`, see `number_formats`), here and in all other calls.
             owner: Id of the visitor.
+            dtype: Number format of the weights, where the source names none.
 
         Raises:
             SourceError: The source cannot be found, reached or opened, or is not this owner's.
-            BudgetError: It does not fit into memory.
+            BudgetError: It does not fit into memory; said before its weights are downloaded.
             ExplorerError: Its files cannot be used (`ConfigError`, `WeightError`,
                 `TokenizerError`).
         """
-        key, visitor = self._identify(source, owner)
+        key, visitor = self._identify(join_dtype(source, dtype), owner)
         found = self._find_or_join(key, visitor, weights=True)
         if isinstance(found, ShelvedModel):
             n_bytes = found.summary.n_bytes
@@ -149,7 +155,7 @@ class ModelStore:
             if self._shelf.find(key) is None:
                 self._tokenizers.pop(key, None)
         if gone:
-            gc.collect()
+            give_back_memory()
 
     @contextmanager
     def lease(
@@ -218,8 +224,9 @@ class ModelStore:
 
     def _identify(self, source: str, owner: str) -> tuple[SharingKey, str]:
         """What a request is about, and who counts as its visitor."""
-        key = self._rule.key_of(source, owner, self._loader.catalogue_ids())
-        return key, owner if self._rule.public else EVERYBODY
+        bare, dtype = split_dtype(source)
+        key = self._rule.key_of(bare, owner, self._loader.catalogue_ids())
+        return replace(key, dtype=dtype), owner if self._rule.public else EVERYBODY
 
     def _find_or_join(
         self, key: SharingKey, visitor: str, *, weights: bool
@@ -285,6 +292,7 @@ class ModelStore:
                 return
 
     def _load(self, key: SharingKey, load: SharedLoad) -> None:
+        self._refuse_before_download(key, load)
         resolved = self._resolve(key, load)
         if load.is_cancelled():
             raise Stopped("everybody cancelled while the model was looked for")
@@ -294,17 +302,30 @@ class ModelStore:
             if not load.openers:  # only the tokenizer was asked for
                 self._end_load(key, load, None)
                 return
-        needs = self._loader.estimate(resolved)
+        needs = self._loader.estimate(resolved, key.dtype)
         self._make_room(key, resolved.name, needs)
         load.report(LoadStep("reading", total_bytes=needs))
-        loaded = self._loader.load(resolved)
-        summary = replace(self._loader.summarise(loaded), id=key.source)
+        loaded = self._loader.load(resolved, key.dtype)
+        give_back_memory()  # what tensors took on their way through float32
+        name = join_dtype(key.source, key.dtype)
+        summary = replace(self._loader.summarise(loaded), id=name)
         if key.source.startswith(UPLOAD_PREFIX):
             summary = replace(summary, origin="upload")
         with self._changed:
             wanted = bool(load.openers)
             model = ShelvedModel(loaded, summary, set(load.openers), load.leases)
             self._end_load(key, load, model if wanted else None)
+
+    def _refuse_before_download(self, key: SharingKey, load: SharedLoad) -> None:
+        """Refuse what could never be read here before gigabytes of it arrive."""
+        if key.source.startswith(UPLOAD_PREFIX):
+            return
+        found = self._loader.resolve_config(key.source, cancelled=load.is_cancelled)
+        if found is None:
+            return
+        needs = self._loader.estimate(found, key.dtype)
+        with self._changed:
+            self._shelf.refuse_too_large(found.name, needs)
 
     def _resolve(self, key: SharingKey, load: SharedLoad) -> "ResolvedSource":
         uploaded = key.source.startswith(UPLOAD_PREFIX)
@@ -325,7 +346,7 @@ class ModelStore:
 
         resolved = self._loader.resolve(source, on_progress=report, cancelled=load.is_cancelled)
         if uploaded:  # its path is nobody's business, and the name of its folder is random
-            name = resolved.name if resolved.kind == "gguf" else "upload"
+            name = "upload" if resolved.kind == "folder" else resolved.path.stem
             return replace(resolved, id=key.source, name=name)
         self._rule.check_found(key, resolved.origin)
         return resolved
@@ -335,7 +356,7 @@ class ModelStore:
         with self._changed:
             freed = self._shelf.reserve(key, name, needs, available)
         if freed:
-            gc.collect()
+            give_back_memory()
 
     def _end_load(self, key: SharingKey, load: SharedLoad, model: ShelvedModel | None) -> None:
         """Put the model on the shelf, or nothing, and tell all who wait; condition held."""

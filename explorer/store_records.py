@@ -1,8 +1,10 @@
 """What the model store hands out, and what it needs of whoever loads the models."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from explorer.fitting import FitEstimate
 
 if TYPE_CHECKING:  # `models` is imported when the first model is opened, not with the page
     from models.hub import FetchProgress
@@ -26,6 +28,7 @@ class CatalogueEntry:
         size_bytes: To download, or on disk.
         licence: SPDX id or the licence's own name.
         presence: `here` opens with no network; `download` needs it.
+        fits: Number format -> whether it fits into memory now.
     """
 
     id: str
@@ -34,6 +37,7 @@ class CatalogueEntry:
     size_bytes: int
     licence: str
     presence: Presence
+    fits: Mapping[str, FitEstimate] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,8 @@ class LoadStep:
 class Loader(Protocol):
     """Finds and reads models. `explorer.model_loader.ModelLoader` is the real one."""
 
-    def catalogue(self) -> tuple[CatalogueEntry, ...]:
-        """Models that can be chosen from a list."""
+    def catalogue(self, available_bytes: int) -> tuple[CatalogueEntry, ...]:
+        """Models that can be chosen from a list, measured against the memory that there is."""
 
     def catalogue_ids(self) -> frozenset[str]:
         """Their ids, without looking for them on the disk."""
@@ -108,11 +112,16 @@ class Loader(Protocol):
     ) -> "ResolvedSource":
         """Find a source on this machine, downloading it if it is elsewhere."""
 
-    def estimate(self, resolved: "ResolvedSource") -> int:
-        """Bytes of memory that reading it will take, from its sizes alone."""
+    def resolve_config(
+        self, source: str, *, cancelled: Callable[[], bool]
+    ) -> "ResolvedSource | None":
+        """Find the configuration of a source that has to be downloaded; None when it is here."""
 
-    def load(self, resolved: "ResolvedSource") -> "LoadedModel":
-        """Read its weights."""
+    def estimate(self, resolved: "ResolvedSource", dtype: str) -> int:
+        """Bytes of memory that reading it will take, from its configuration alone."""
+
+    def load(self, resolved: "ResolvedSource", dtype: str) -> "LoadedModel":
+        """Read its weights in a number format."""
 
     def load_tokenizer(self, resolved: "ResolvedSource") -> "Tokenizer":
         """Read its tokenizer and nothing else."""

@@ -5,8 +5,8 @@ several tokens, and one token may hold many characters. A unit is the smallest r
 begins and ends at a border of both:
 
     tokens      | e4 bd | a0 | e5 a5 bd |  20 68 69  |        bytes, in hexadecimal
-    characters  |    你      |    好     | ␣ | h | i  |
-    units       |    你      |    好     |    ␣hi     |
+    characters  |    你      |    好     | · | h | i  |
+    units       |    你      |    好     |    ·hi     |
 
 All of it is computed from the bytes of the tokens, so it holds as well for a tokenizer that changes
 the text (composes accents, puts a space in front).
@@ -30,7 +30,7 @@ _GRAPHEME = regex.compile(
     r"[\U0001F1E6-\U0001F1FF]{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*|\X"
 )
 _LOOKAHEAD = 64  # tokens behind the limit, to see where the last unit ends: UTF-8 needs at most 4
-_VISIBLE = {"\n": "⏎", "\t": "⇥", "\x7f": "␡"} | {
+_VISIBLE = {" ": "·", "\n": "⏎", "\t": "⇥", "\x7f": "␡"} | {
     chr(code): chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"
 }
 # Format characters, other blanks, private use, unassigned and lone surrogates cannot be seen.
@@ -152,7 +152,7 @@ def label_of(tokenizer: Tokenizer, token: int) -> str:
         tokenizer: The tokenizer that it belongs to.
 
     Returns:
-        Its text, with `␣` for spaces at its ends, `⏎`, `⇥`, `<E7>` for a byte that is no text on
+        Its text, with `·` for spaces, `⏎`, `⇥`, `<E7>` for a byte that is no text on
         its own, `<U+200B>` for other invisible characters; `<#50300>` for an id without token.
     """
     try:
@@ -172,23 +172,29 @@ def label_of_bytes(raw: bytes) -> str:
     """
     text = raw.decode("utf-8", "surrogateescape")
     inner = text.strip(" ")
-    before = len(text) - len(text.lstrip(" "))
-    after = len(text) - before - len(inner)
-    shown = "".join(_show_character(character, inner) for character in inner)
-    if inner and unicodedata.combining(inner[0]):
-        shown = _RING + shown
-    return "␣" * before + shown + "␣" * after
+    return "".join(
+        _show_character(character, previous, inner)
+        for character, previous in zip(text, ("", *text), strict=False)
+    )
 
 
-def _show_character(character: str, text: str) -> str:
+def _show_character(character: str, previous: str, text: str) -> str:
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:  # how surrogateescape writes the bytes 80 to FF
         return f"<{code - 0xDC00:02X}>"
     if character in _VISIBLE:
         return _VISIBLE[character]
-    if character == " " or unicodedata.category(character) not in _UNSEEN:
+    category = unicodedata.category(character)
+    if category.startswith("M"):
+        # nothing of the other glyphs may carry it: an accent on the dot of a space is a blot
+        return character if previous and _is_seen(previous) else _RING + character
+    if category not in _UNSEEN:
         return character
     return character if character == _JOINER and len(text) > 1 else f"<U+{code:04X}>"
+
+
+def _is_seen(character: str) -> bool:
+    return character not in _VISIBLE and unicodedata.category(character) not in _UNSEEN
 
 
 def _first_units(units: Sequence[TokenUnit], limit: int) -> tuple[TokenUnit, ...]:

@@ -2,26 +2,30 @@
 
     <home>/uploads/<hash of the owner>/<random>/      source: "upload:<random>"
         model.gguf                                    one GGUF file, or
+        model.pth  model.json  tokenizer.json         a state dict and what belongs to it, or
         config.json  tokenizer.json  *.safetensors    a model folder
 
 The owner's id is a secret of his browser, so its hash names the folder. A source that is looked up
 with another owner is looked up in another folder: what is not yours does not exist.
 
-Files are checked by what they hold, not only by their names. Nothing in them is executed: pickled
-weights (.pth, .bin) are not taken.
+Files are checked by what they hold, not only by their names. Nothing in them is executed: a state
+dict is a pickle, and is read by a reader that builds tensors and refuses all else (see
+`models/state_dict_file.py`).
 """
 
 import hashlib
-import json
 import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from explorer.errors import SourceError
 from explorer.memory import say_bytes
+from models.json_files import parse_json_object
+from models.torch_archive import find_archive_fault
 
 UPLOAD_PREFIX = "upload:"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{22}")  # what secrets.token_urlsafe(16) makes
@@ -43,6 +47,9 @@ _JSON_NAMES = frozenset(
 )
 _OTHER_NAMES = frozenset({"chat_template.jinja", "merges.txt", "tokenizer.model", "vocab.bpe"})
 _WEIGHTS = ".safetensors"
+_STATE_DICTS = (".pth", ".pt")
+# Meta's name of a state dict says which of several files it is, and goes with params.json.
+_SHARD_NAME = re.compile(r"consolidated\.\d+\.pth")
 # The safetensors format allows a header of 100 MB at most; real ones have a few hundred KB.
 _LONGEST_HEADER_BYTES = 100 * 10**6
 # Left free on the disk, so that an upload does not stop everything else from being written.
@@ -65,7 +72,8 @@ class Uploads:
         """Check uploaded files, copy them into the owner's folder, and return their source.
 
         Args:
-            files: One .gguf file, or config.json, tokenizer files and .safetensors of one model.
+            files: One .gguf file, or one .pth file with its settings and tokenizer files, or
+                config.json, tokenizer files and .safetensors of one model.
             owner: Whose they are.
 
         Raises:
@@ -167,15 +175,27 @@ def _choose_names(files: Sequence[Path]) -> list[str]:
     """
     if len(files) == 1 and files[0].suffix.lower() == ".gguf":
         return [_safe_stem(files[0]) + ".gguf"]
+    state_dicts = [file for file in files if file.suffix.lower() in _STATE_DICTS]
+    if len(state_dicts) == 1:
+        names = [_choose_name_beside(file, state_dicts[0]) for file in files]
+        _require_unique(names, files)
+        return names
     names = [_choose_folder_name(file) for file in files]
     weights = [name for name in names if name.endswith(_WEIGHTS)]
     if "config.json" not in names or not weights:
         raise SourceError(
-            f"found {_say_names(files)}; upload one .gguf file, or config.json, the tokenizer's "
-            "files and the .safetensors files of a model together",
+            f"found {_say_names(files)}; upload one .gguf file, one .pth file, or config.json, the "
+            "tokenizer's files and the .safetensors files of a model together",
             code="upload-incomplete",
             found=_say_names(files),
         )
+    _require_unique(names, files)
+    if len(weights) == 1 and "model.safetensors.index.json" not in names:
+        names[names.index(weights[0])] = "model.safetensors"  # the name that loaders look for
+    return names
+
+
+def _require_unique(names: Sequence[str], files: Sequence[Path]) -> None:
     if len(set(names)) < len(names):
         raise SourceError(
             f"two files have the same name among {_say_names(files)}; upload the files of one "
@@ -183,9 +203,21 @@ def _choose_names(files: Sequence[Path]) -> list[str]:
             code="upload-twice",
             found=_say_names(files),
         )
-    if len(weights) == 1 and "model.safetensors.index.json" not in names:
-        names[names.index(weights[0])] = "model.safetensors"  # the name that loaders look for
-    return names
+
+
+def _choose_name_beside(file: Path, state_dict: Path) -> str:
+    """The name of a state dict, or of a file that belongs to it; other JSON is its settings."""
+    stem = _safe_stem(state_dict)
+    if file == state_dict:
+        whole = _SHARD_NAME.fullmatch(file.name) is not None
+        return file.name if whole else stem + file.suffix.lower()
+    if file.name == "params.json":
+        return file.name
+    if file.suffix.lower() == ".json" and file.name not in _JSON_NAMES:
+        return stem + ".json"
+    if file.name == "config.json":  # would make a Hugging Face folder of it, where none is opened
+        raise _unknown_file(file)
+    return _choose_folder_name(file)
 
 
 def _choose_folder_name(file: Path) -> str:
@@ -193,9 +225,13 @@ def _choose_folder_name(file: Path) -> str:
         return file.name
     if file.suffix.lower() == _WEIGHTS:
         return _safe_stem(file) + _WEIGHTS
-    raise SourceError(
-        f"{file.name!r} is no file of a model that can be opened here; upload one .gguf file, or "
-        "config.json, the tokenizer's files and .safetensors (convert .pth and .bin first)",
+    raise _unknown_file(file)
+
+
+def _unknown_file(file: Path) -> SourceError:
+    return SourceError(
+        f"{file.name!r} is not a model file that can be opened here; upload one .gguf file, one "
+        ".pth file, or config.json, the tokenizer's files and .safetensors",
         code="upload-unknown-file",
         name=file.name,
     )
@@ -216,8 +252,10 @@ def _check_content(file: Path, name: str) -> None:
             sound = stream.read(4) == b"GGUF"
     elif name.endswith(_WEIGHTS):
         sound = _is_safetensors(file)
-    elif name in _JSON_NAMES:
-        sound = isinstance(_parse_json(file.read_bytes()), dict)
+    elif name.endswith(_STATE_DICTS):
+        sound = _is_state_dict(file)
+    elif name.endswith(".json"):
+        sound = _parse_json(file.read_bytes()) is not None
     else:
         sound = file.stat().st_size > 0
     if not sound:
@@ -229,6 +267,19 @@ def _check_content(file: Path, name: str) -> None:
         )
 
 
+def _is_state_dict(file: Path) -> bool:
+    """Whether it is an archive of `torch.save`; what is in it is found out when it is opened."""
+    fault = find_archive_fault(file)
+    if fault == "old":
+        raise SourceError(
+            f"{file.name!r} is a bare pickle, as PyTorch before 1.6 wrote it; load it with PyTorch "
+            "and save its state dict again with torch.save",
+            code="pth-old-format",
+            file=file.name,
+        )
+    return fault is None
+
+
 def _is_safetensors(file: Path) -> bool:
     """Whether header and size agree: 8 bytes of header length, a JSON header, then the data."""
     size = file.stat().st_size
@@ -237,7 +288,7 @@ def _is_safetensors(file: Path) -> bool:
         if not 2 <= header_bytes <= min(_LONGEST_HEADER_BYTES, size - 8):
             return False
         header = _parse_json(stream.read(header_bytes))
-    if not isinstance(header, dict):
+    if header is None:
         return False
     tensors = [entry for name, entry in header.items() if name != "__metadata__"]
     ends = [_end_of(tensor) for tensor in tensors]
@@ -252,9 +303,9 @@ def _end_of(tensor: object) -> int | None:
     return None
 
 
-def _parse_json(content: bytes) -> object:
-    """The value, or None when the content is no JSON."""
+def _parse_json(content: bytes) -> dict[str, Any] | None:
+    """The object, or None when the content is something else."""
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError):  # a bomb of brackets recurses too deep
+        return parse_json_object(content)
+    except ValueError:
         return None

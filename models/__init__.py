@@ -17,10 +17,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from models.beam import BeamConfig, beam_search
     from models.cache import KVCache
     from models.config import ModelConfig
     from models.counting import ParameterCount, count_parameters
     from models.decoder import Decoder
+    from models.encoder_decoder import EncoderDecoder
     from models.generation import Token, generate
     from models.initialise import build_decoder
     from models.loading import LoadedModel, load_model
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     from models.trace import Trace
 
 _HOME = {
+    "BeamConfig": "beam",
     "Decoder": "decoder",
+    "EncoderDecoder": "encoder_decoder",
     "KVCache": "cache",
     "LoadedModel": "loading",
     "ModelConfig": "config",
@@ -37,6 +41,7 @@ _HOME = {
     "SamplingConfig": "sampling",
     "Token": "generation",
     "Trace": "trace",
+    "beam_search": "beam",
     "build_decoder": "initialise",
     "count_parameters": "counting",
     "generate": "generation",
@@ -45,7 +50,9 @@ _HOME = {
 }
 
 __all__ = [
+    "BeamConfig",
     "Decoder",
+    "EncoderDecoder",
     "KVCache",
     "LoadedModel",
     "ModelConfig",
@@ -53,6 +60,7 @@ __all__ = [
     "SamplingConfig",
     "Token",
     "Trace",
+    "beam_search",
     "build_decoder",
     "count_parameters",
     "generate",

@@ -17,8 +17,10 @@ writes scores to memory, and an eager one, written out, for passes whose trace w
 change scores, mask or pattern, or that drop attention weights.
 """
 
+from dataclasses import dataclass
+
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -55,6 +57,112 @@ def _one_per_query_head(kv: Tensor, n_heads: int) -> Tensor:
     return kv.repeat_interleave(n_heads // kv.shape[1], dim=1)
 
 
+@dataclass(frozen=True)
+class AttentionKernel:
+    """From queries, keys and values to z, in the way that this pass needs; it has no weights.
+
+    Args:
+        config: Heads, scale, cap.
+        layer_type: Which keys are in reach.
+        dropout_rate: On the attention weights.
+    """
+
+    config: AttentionConfig
+    layer_type: LayerType
+    dropout_rate: float
+
+    def attend(
+        self,
+        q: Float[Tensor, "B H T d"],
+        k: Float[Tensor, "B K S d"],
+        v: Float[Tensor, "B K S e"],
+        *,
+        name: str,
+        run: ForwardPass,
+    ) -> Float[Tensor, "B H T e"]:
+        """Pattern times values; `name` is that of the layer in the trace."""
+        if not self._needs_eager(name, run):
+            return self._fused(q, k, v, run)
+        places = run.key_positions(self.layer_type)
+        if self._is_watched(name, run) and places is not None:
+            # whoever looks at scores wants column n to be position n
+            k, v = in_order(k, places, run.n_keys), in_order(v, places, run.n_keys)
+            mask = run.mask_by_position(self.layer_type)
+        else:
+            mask = run.mask(self.layer_type)
+        return self._eager(q, k, v, mask.expand(q.shape[0], -1, -1, -1), name, run)
+
+    def attend_where(
+        self,
+        q: Float[Tensor, "B H T d"],
+        k: Float[Tensor, "B K S d"],
+        v: Float[Tensor, "B K S e"],
+        mask: Bool[Tensor, "B 1 queries S"],
+        *,
+        name: str,
+        run: ForwardPass,
+    ) -> Float[Tensor, "B H T e"]:
+        """The same with a mask of one's own, for all queries (1) or each: across two texts."""
+        if self._needs_eager(name, run):
+            return self._eager(q, k, v, mask.expand(-1, -1, q.shape[2], -1), name, run)
+        return functional.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=mask,
+            scale=self.config.score_scale,
+            enable_gqa=q.shape[1] != k.shape[1],
+        )
+
+    def _needs_eager(self, name: str, run: ForwardPass) -> bool:
+        if self.config.score_cap is not None:
+            return True  # the fused kernel has no place for it
+        if run.generator is not None and self.dropout_rate > 0:
+            return True  # the fused kernel draws its dropout from the process-wide generator
+        return self._is_watched(name, run)
+
+    def _is_watched(self, name: str, run: ForwardPass) -> bool:
+        if run.trace is None:
+            return False
+        return any(run.trace.wants(f"{name}.{part}") for part in ("scores", "mask", "pattern"))
+
+    def _fused(self, q: Tensor, k: Tensor, v: Tensor, run: ForwardPass) -> Tensor:
+        simple = run.in_step and run.reaches_all(self.layer_type)
+        causal = simple and run.is_causal and run.from_start and run.n_tokens > 1
+        # the newest token sees every key, and so does each in an encoder
+        sees_all = simple and (run.n_tokens == 1 or not run.is_causal)
+        return functional.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=None if causal or sees_all else run.mask(self.layer_type),
+            is_causal=causal,
+            scale=self.config.score_scale,
+            enable_gqa=q.shape[1] != k.shape[1],
+        )
+
+    def _eager(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, name: str, run: ForwardPass
+    ) -> Tensor:
+        scores = attention_scores(q, k, self.config)
+        scores = tap(run.trace, f"{name}.scores", scores)
+        if run.trace is not None:
+            mask = tap_mask(run.trace, f"{name}.mask", mask)
+        pattern = tap(run.trace, f"{name}.pattern", attention_pattern(scores, mask))
+        pattern = dropout(pattern, self.dropout_rate, run.generator)
+        return torch.matmul(pattern, _one_per_query_head(v, q.shape[1]))
+
+
+def in_order(
+    kv: Float[Tensor, "B K S d"], places: Int[Tensor, "B S"], n_keys: int
+) -> Float[Tensor, "B K keys d"]:
+    """Lay keys or values out by position, 0 to n_keys - 1; zeros where a window kept nothing."""
+    index = torch.where(places < 0, n_keys, places)  # columns without a token go to one too many
+    index = index[:, None, :, None].expand_as(kv)
+    laid_out = kv.new_zeros(kv.shape[0], kv.shape[1], n_keys + 1, kv.shape[3])
+    return laid_out.scatter(2, index, kv)[:, :, :n_keys]
+
+
 class Attention(nn.Module):
     """One layer of multi-head, grouped-query or multi-query attention."""
 
@@ -62,8 +170,8 @@ class Attention(nn.Module):
         super().__init__()
         heads = config.attention
         self.config = heads
-        self.dropout_rate = config.dropout.attention
         self.layer_type = layer_type
+        self.kernel = AttentionKernel(heads, layer_type, config.dropout.attention)
         q_width, kv_width = heads.n_heads * heads.d_head, heads.n_kv_heads * heads.d_head
         self.q_proj = nn.Linear(config.d_model, q_width, bias=heads.qkv_bias)
         self.k_proj = nn.Linear(config.d_model, kv_width, bias=heads.qkv_bias)
@@ -84,12 +192,11 @@ class Attention(nn.Module):
             layer: Number of the block, for names in the trace and for the cache.
             run: Positions, mask, cache and trace of this pass.
         """
-        name = f"blocks.{layer}.attn"
+        name = f"{run.prefix}blocks.{layer}.attn"
         q, k, v = self._project(x, name, run)
-        if run.cache is not None and run.slots is not None:
-            k, v = run.cache.write(layer, k, v, run.slots, run.valid)
-        eager = self._needs_eager(name, run)
-        z = self._eager(q, k, v, name, run) if eager else self._fused(q, k, v, run)
+        if run.cache is not None and run.claim is not None:
+            k, v = run.cache.write(layer, k, v, run.claim)
+        z = self.kernel.attend(q, k, v, name=name, run=run)
         z = tap(run.trace, f"{name}.z", z)
         return self.o_proj(z.transpose(1, 2).flatten(2))
 
@@ -111,36 +218,3 @@ class Attention(nn.Module):
             tap(run.trace, f"{name}.k", k),
             tap(run.trace, f"{name}.v", v),
         )
-
-    def _needs_eager(self, name: str, run: ForwardPass) -> bool:
-        if self.config.score_cap is not None:
-            return True  # the fused kernel has no place for it
-        if run.generator is not None and self.dropout_rate > 0:
-            return True  # the fused kernel draws its dropout from the process-wide generator
-        if run.trace is None:
-            return False
-        return any(run.trace.wants(f"{name}.{part}") for part in ("scores", "mask", "pattern"))
-
-    def _fused(self, q: Tensor, k: Tensor, v: Tensor, run: ForwardPass) -> Tensor:
-        simple = run.in_step and run.reaches_all(self.layer_type)
-        causal = simple and run.from_start and run.n_tokens > 1
-        sees_all = simple and run.n_tokens == 1  # the newest token sees every key
-        return functional.scaled_dot_product_attention(
-            q,
-            k,
-            v,
-            attn_mask=None if causal or sees_all else run.mask(self.layer_type),
-            is_causal=causal,
-            scale=self.config.score_scale,
-            enable_gqa=self.config.group_size > 1,
-        )
-
-    def _eager(self, q: Tensor, k: Tensor, v: Tensor, name: str, run: ForwardPass) -> Tensor:
-        scores = attention_scores(q, k, self.config)
-        scores = tap(run.trace, f"{name}.scores", scores)
-        mask = run.mask(self.layer_type).expand(q.shape[0], -1, -1, -1)
-        if run.trace is not None:
-            mask = tap_mask(run.trace, f"{name}.mask", mask)
-        pattern = tap(run.trace, f"{name}.pattern", attention_pattern(scores, mask))
-        pattern = dropout(pattern, self.dropout_rate, run.generator)
-        return torch.matmul(pattern, _one_per_query_head(v, q.shape[1]))

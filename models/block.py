@@ -13,6 +13,9 @@ Where the norms stand is a value of the configuration:
 
 In all but the last the stream is only ever added to: whatever a layer writes stays readable for all
 later ones. `attn_out` and `ffn_out` are exactly what is added, after any norm.
+
+In the decoder of an encoder-decoder a third sublayer stands between the two: cross-attention, which
+reads the other text (`models/encoder_decoder.py`).
 """
 
 from dataclasses import replace
@@ -21,13 +24,21 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from models.attention import Attention
-from models.config import ModelConfig
+from models.config import LayerType, ModelConfig
+from models.cross_attention import CrossAttention
 from models.dropout import dropout
 from models.ffn import FeedForward
 from models.forward_pass import ForwardPass
+from models.mla import LatentAttention
 from models.moe import MixtureOfExperts
 from models.norms import build_norm
 from models.trace import tap
+
+
+def _build_attention(config: ModelConfig, layer_type: LayerType) -> Attention | LatentAttention:
+    if config.mla is None:
+        return Attention(config, layer_type=layer_type)
+    return LatentAttention(config, config.mla, layer_type=layer_type)
 
 
 def _build_ffn(config: ModelConfig) -> FeedForward | MixtureOfExperts:
@@ -40,13 +51,17 @@ def _build_ffn(config: ModelConfig) -> FeedForward | MixtureOfExperts:
 class Block(nn.Module):
     """Attention, then feed-forward, each added to the stream."""
 
-    def __init__(self, config: ModelConfig, *, layer: int) -> None:
+    def __init__(self, config: ModelConfig, *, layer: int, reads_memory: bool = False) -> None:
         super().__init__()
         self.layer = layer
         self.dropout_rate = config.dropout.residual
         self.norm_position = config.norm_position
         self.attn_norm = build_norm(config.norm, config.d_model)
-        self.attn = Attention(config, layer_type=config.layer_types[layer])
+        self.attn = _build_attention(config, config.layer_types[layer])
+        self.reads_memory = reads_memory
+        if reads_memory:
+            self.cross_attn_norm = build_norm(config.norm, config.d_model)
+            self.cross_attn = CrossAttention(config)
         self.ffn_norm = build_norm(config.norm, config.d_model)
         self.ffn = _build_ffn(config)
         if config.norm_position == "sandwich":
@@ -55,16 +70,26 @@ class Block(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T D"], run: ForwardPass) -> Float[Tensor, "B T D"]:
         """The stream with this block's two contributions added."""
-        name = f"blocks.{self.layer}"
+        name = f"{run.prefix}blocks.{self.layer}"
         x = tap(run.trace, f"{name}.resid_pre", x)
         attn_out = self.attn(self._before(self.attn_norm, x), layer=self.layer, run=run)
         attn_out = dropout(self._after("attn", attn_out), self.dropout_rate, run.generator)
         x = self._add(self.attn_norm, x, tap(run.trace, f"{name}.attn_out", attn_out))
         x = tap(run.trace, f"{name}.resid_mid", x)
+        if self.reads_memory:
+            x = self._read_memory(x, name, run)
         ffn_out = self.ffn(self._before(self.ffn_norm, x), name=f"{name}.ffn", run=run)
         ffn_out = dropout(self._after("ffn", ffn_out), self.dropout_rate, run.generator)
         x = self._add(self.ffn_norm, x, tap(run.trace, f"{name}.ffn_out", ffn_out))
         return tap(run.trace, f"{name}.resid_post", x)
+
+    def _read_memory(self, x: Tensor, name: str, run: ForwardPass) -> Tensor:
+        """The stream with what the other text says added (Vaswani et al. 2017, figure 1)."""
+        norm = self.cross_attn_norm
+        out = self.cross_attn(self._before(norm, x), layer=self.layer, run=run)
+        out = dropout(out, self.dropout_rate, run.generator)
+        x = self._add(norm, x, tap(run.trace, f"{name}.cross_attn_out", out))
+        return tap(run.trace, f"{name}.resid_cross", x)
 
     def _before(self, norm: nn.Module, x: Tensor) -> Tensor:
         return norm(x) if self.norm_position in {"pre", "sandwich"} else x

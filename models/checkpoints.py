@@ -6,8 +6,7 @@ that opening a model costs no second copy. GGUF tensors are dequantised to float
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,7 @@ from torch import Tensor
 
 from models.errors import WeightError
 from models.gguf_file import GgufFile
-
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
+from models.weight_files import INDEX_FILE, SINGLE_WEIGHT_FILE, list_weight_files
 
 
 class SafetensorsCheckpoint:
@@ -34,7 +31,7 @@ class SafetensorsCheckpoint:
 
     def __init__(self, folder: Path) -> None:
         self._file_of: dict[str, Any] = {}
-        for path in _weight_files(folder):
+        for path in _find_weight_files(folder):
             opened = _open(path)
             self._file_of.update(dict.fromkeys(opened.keys(), opened))
 
@@ -62,63 +59,17 @@ class GgufCheckpoint:
         return torch.from_numpy(self._gguf.read(name))
 
 
-def read_json(path: Path) -> Mapping[str, Any]:
-    """A JSON file that holds an object.
-
-    Raises:
-        WeightError: It is not there, not JSON, or holds something else.
-    """
+def _find_weight_files(folder: Path) -> list[Path]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise WeightError(
-            f"{path.parent.name or path.parent} has no {path.name}; choose the folder that holds "
-            f"{path.name} and the weights, as downloaded from the Hub",
-            code="file-missing",
-            folder=path.parent.name,
-            file=path.name,
-        ) from None
+        names = list_weight_files(folder)
     except (ValueError, OSError) as error:
         raise WeightError(
-            f"{path.name} cannot be read as JSON ({error}); download it again",
+            f"{INDEX_FILE} cannot be used ({error}); download it again",
             code="file-damaged",
-            file=path.name,
+            file=INDEX_FILE,
         ) from None
-    if not isinstance(values, dict):
-        raise WeightError(
-            f"{path.name} holds a {type(values).__name__}, expected an object; download it again",
-            code="file-damaged",
-            file=path.name,
-        )
-    return values
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    if (folder / SINGLE).exists():
-        return [folder / SINGLE]
-    if (folder / INDEX).exists():
-        return _shards(folder)
-    found = sorted(folder.glob("*.safetensors"))
-    if len(found) == 1:
-        return found
-    others = sorted(p.name for p in folder.iterdir() if p.suffix in {".bin", ".pth", ".pt", ".h5"})
-    raise WeightError(
-        f"{folder.name} has no {SINGLE} and no {INDEX}"
-        + (f"; it has {', '.join(others[:3])}, which are not opened" if others else "")
-        + "; save the model with safe_serialization, or download its safetensors files",
-        code="weights-missing",
-        folder=folder.name,
-    )
-
-
-def _shards(folder: Path) -> list[Path]:
-    weight_map = read_json(folder / INDEX).get("weight_map")
-    if not isinstance(weight_map, dict):
-        raise WeightError(
-            f"{INDEX} has no weight_map; download it again", code="file-damaged", file=INDEX
-        )
-    # names only: an index must not lead out of its folder
-    names = sorted({Path(str(name)).name for name in weight_map.values()})
+    if not names:
+        raise _no_weights(folder)
     missing = [name for name in names if not (folder / name).exists()]
     if missing:
         raise WeightError(
@@ -130,6 +81,26 @@ def _shards(folder: Path) -> list[Path]:
             n_files=len(names),
         )
     return [folder / name for name in names]
+
+
+def _no_weights(folder: Path) -> WeightError:
+    others = sorted(p.name for p in folder.iterdir() if p.suffix in {".bin", ".pth", ".pt", ".h5"})
+    if others:
+        return WeightError(
+            f"{folder.name} has its weights only as {', '.join(others[:3])}, which are not opened "
+            "beside a config.json; convert them once, on a machine where you trust them: "
+            f"AutoModelForCausalLM.from_pretrained({folder.name!r}).save_pretrained('converted') "
+            "with transformers, then open that folder; or download its safetensors files",
+            code="weights-pickled",
+            folder=folder.name,
+            files=", ".join(others[:3]),
+        )
+    return WeightError(
+        f"{folder.name} has no {SINGLE_WEIGHT_FILE} and no {INDEX_FILE}; save the model as "
+        "safetensors, or download its safetensors files",
+        code="weights-missing",
+        folder=folder.name,
+    )
 
 
 def _open(path: Path) -> Any:

@@ -6,6 +6,7 @@ made, with both numbers in the message, long before a tensor exists.
 
     ModelConfig
     ├── AttentionConfig   how many heads, how wide, with which biases
+    ├── MlaConfig         keys and values from a latent; or None
     ├── MoeConfig         how many experts, how many of them at work; or None
     ├── FfnConfig         width, activation, gated (SwiGLU) or plain
     ├── NormConfig        LayerNorm or RMSNorm, epsilon
@@ -17,16 +18,19 @@ No torch here: a page can list and count models without loading it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, get_args
 
 from models.errors import ConfigError
+from models.mla_config import MlaConfig
 from models.rope_config import RopeConfig
 
 NormKind = Literal["layernorm", "rmsnorm"]
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
-Positions = Literal["learned", "rope"]
+Positions = Literal["learned", "rope", "sinusoidal"]
 NormPosition = Literal["pre", "post_sublayer", "sandwich", "post_residual"]
 QkNorm = Literal["none", "head", "full"]
 LayerType = Literal["full", "window"]
@@ -47,7 +51,8 @@ def _require_choice(owner: str, name: str, value: object, choices: tuple[str, ..
 
 
 def _divisors(number: int) -> str:
-    found = [str(d) for d in range(1, number + 1) if number % d == 0]
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    found = [str(d) for d in sorted({*small, *(number // d for d in small)})]
     return ", ".join(found[:-1]) + " or " + found[-1] if len(found) > 1 else found[0]
 
 
@@ -214,13 +219,15 @@ class ModelConfig:
         d_model: Width of the residual stream.
         layer_types: One entry per block; its length is the number of blocks.
         attention: Heads.
+        mla: Multi-head latent attention in the place of keys and values of their own, or None.
         ffn: Feed-forward; with `moe`, the kind of each expert.
         moe: Experts in the place of one feed-forward, or None.
         norm: Normalisation of the stream and, where there is one, of queries and keys.
         norm_position: `pre`: in front of each sublayer; `post_sublayer`: on what it adds (Olmo 2);
             `sandwich`: both (Gemma); `post_residual`: after the addition (the 2017 Transformer).
-        positions: `learned` adds a trained vector per position, `rope` rotates queries and keys.
-        rope: Layer type -> its rotation; empty with learned positions.
+        positions: `learned` adds a trained vector per position, `sinusoidal` a fixed one, `rope`
+            rotates queries and keys.
+        rope: Layer type -> its rotation; empty with other positions.
         embedding_scale: Factor on token embeddings; sqrt(d_model) in Gemma.
         logit_cap: Logits are squeezed to cap * tanh(logits / cap) (Gemma 2); None leaves them.
         tied_head: The output layer is the embedding matrix itself (Press & Wolf 2017).
@@ -237,6 +244,7 @@ class ModelConfig:
     norm: NormConfig
     positions: Positions
     rope: Mapping[LayerType, RopeConfig] = field(default_factory=dict, hash=False)
+    mla: MlaConfig | None = None
     moe: MoeConfig | None = None
     norm_position: NormPosition = "pre"
     embedding_scale: float = 1.0
@@ -246,6 +254,9 @@ class ModelConfig:
     initialisation: Initialisation = "normal_scaled"
 
     def __post_init__(self) -> None:
+        # what a caller may go on changing is copied: a configuration stays as it was checked
+        object.__setattr__(self, "layer_types", tuple(self.layer_types))
+        object.__setattr__(self, "rope", MappingProxyType(dict(self.rope)))
         _require_positive(
             "ModelConfig",
             vocab_size=self.vocab_size,
@@ -264,26 +275,63 @@ class ModelConfig:
             raise ConfigError(
                 "layer_types has window layers and AttentionConfig.window is None; give its width"
             )
+        if self.mla is not None:
+            self._check_mla(self.mla)
         self._check_positions()
+
+    def _check_mla(self, mla: MlaConfig) -> None:
+        heads = self.attention
+        if heads.n_kv_heads != heads.n_heads:
+            raise ConfigError(
+                f"mla gives every query head keys of its own, n_kv_heads={heads.n_kv_heads} is not "
+                f"n_heads={heads.n_heads}; choose n_kv_heads={heads.n_heads}"
+            )
+        if heads.qk_norm != "none":
+            raise ConfigError(
+                f"mla does not go with qk_norm={heads.qk_norm!r}; choose 'none', and "
+                "latent_norm=True in MlaConfig to normalise the latents"
+            )
+        if mla.qk_rope_head_dim >= heads.d_head:
+            raise ConfigError(
+                f"mla: qk_rope_head_dim={mla.qk_rope_head_dim} leaves nothing of "
+                f"d_head={heads.d_head} for content; choose less, half is usual"
+            )
+        if (mla.qk_rope_head_dim > 0) != (self.positions == "rope"):
+            raise ConfigError(
+                f"mla with qk_rope_head_dim={mla.qk_rope_head_dim} does not go with "
+                f"positions={self.positions!r}; choose an even number above 0 with 'rope', "
+                "0 with 'learned' or 'sinusoidal'"
+            )
 
     def _check_positions(self) -> None:
         used = set(self.layer_types)
-        if self.positions == "learned" and self.rope:
+        if self.positions != "rope" and self.rope:
             raise ConfigError(
-                "positions='learned' does not go with rope; empty rope or use positions='rope'"
+                f"positions={self.positions!r} does not go with rope; empty rope or use "
+                "positions='rope'"
+            )
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ConfigError(
+                f"sinusoidal positions are pairs of sine and cosine, d_model={self.d_model} is "
+                f"odd; choose {self.d_model + 1}"
             )
         if self.positions == "rope" and used - set(self.rope):
             raise ConfigError(
                 f"positions='rope' needs a RopeConfig for layer types {sorted(used)}, "
                 f"found {sorted(self.rope)}; add the missing ones to rope"
             )
-        if self.positions == "rope" and self.attention.d_head % 2:
+        if self.positions == "rope" and self.rotary_width % 2:
             raise ConfigError(
-                f"rope turns pairs of numbers, d_head={self.attention.d_head} is odd; "
-                f"choose {self.attention.d_head + 1}"
+                f"rope turns pairs of numbers, d_head={self.rotary_width} is odd; "
+                f"choose {self.rotary_width + 1}"
             )
 
     @property
     def n_layers(self) -> int:
         """Number of blocks."""
         return len(self.layer_types)
+
+    @property
+    def rotary_width(self) -> int:
+        """Numbers of each query and key that `rope` rotates."""
+        return self.attention.d_head if self.mla is None else self.mla.qk_rope_head_dim

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from models.config import ModelConfig
+from models.counting_mla import mla_normalised_widths, mla_parameters
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def _widths(config: ModelConfig) -> tuple[int, int]:
 
 
 def _attention(config: ModelConfig) -> int:
+    if config.mla is not None:
+        return mla_parameters(config, config.mla)
     width, heads = config.d_model, config.attention
     q_width, kv_width = _widths(config)
     weights = width * (q_width + 2 * kv_width) + q_width * width
@@ -81,6 +84,8 @@ def _norms(config: ModelConfig) -> int:
     """Of one block."""
     of_stream = (4 if config.norm_position == "sandwich" else 2) * _norm(config, config.d_model)
     heads = config.attention
+    if config.mla is not None:
+        return of_stream + sum(_norm(config, w) for w in mla_normalised_widths(config, config.mla))
     if heads.qk_norm == "none":
         return of_stream
     q_width, kv_width = _widths(config) if heads.qk_norm == "full" else (heads.d_head, heads.d_head)

@@ -10,7 +10,6 @@ serves many visitors at once.
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from models.attention import soft_cap
 from models.block import Block
@@ -20,6 +19,8 @@ from models.dropout import dropout
 from models.errors import ConfigError, ContextError
 from models.forward_pass import ForwardPass, start_pass
 from models.norms import build_norm
+from models.positions import sinusoidal_positions
+from models.quantize import Int8Embedding, multiply_embedding
 from models.trace import Trace, tap
 
 
@@ -29,6 +30,7 @@ class Decoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.embed: nn.Embedding | Int8Embedding
         self.embed = nn.Embedding(config.vocab_size, config.d_model)
         if config.positions == "learned":
             self.position_embed = nn.Embedding(config.context_length, config.d_model)
@@ -40,12 +42,12 @@ class Decoder(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return self.embed.weight.device
+        return self.final_norm.weight.device
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type of the weights."""
-        return self.embed.weight.dtype
+        """Type that it computes in: of the weights, or float32 around those in 8 bits."""
+        return self.final_norm.weight.dtype
 
     def forward(
         self,
@@ -94,8 +96,9 @@ class Decoder(nn.Module):
 
     def unembed(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
         """Read a residual stream as logits: final norm, then head."""
-        weight = self.embed.weight if self.config.tied_head else self.head.weight
-        return soft_cap(functional.linear(self.final_norm(x), weight), self.config.logit_cap)
+        x = self.final_norm(x)
+        logits = multiply_embedding(x, self.embed) if self.config.tied_head else self.head(x)
+        return soft_cap(logits, self.config.logit_cap)
 
     def _embed(self, ids: Tensor, run: ForwardPass) -> Tensor:
         x = self.embed(ids)
@@ -104,6 +107,8 @@ class Decoder(nn.Module):
             x = x * torch.tensor(self.config.embedding_scale, dtype=x.dtype, device=x.device)
         if self.config.positions == "learned":
             x = x + self.position_embed(run.positions)
+        elif self.config.positions == "sinusoidal":
+            x = x + sinusoidal_positions(run.positions, self.config.d_model).to(x.dtype)
         x = dropout(x, self.config.dropout.embedding, run.generator)
         return tap(run.trace, "embed", x)
 

@@ -7,6 +7,8 @@ Where a page should say it in the reader's language, the error names a `code`: t
 sentence in `assets/text/<locale>/errors.json`, whose `{placeholders}` are filled from `facts`.
 """
 
+from typing import Self
+
 
 class ExplorerError(Exception):
     """Base of all errors with a remedy.
@@ -22,6 +24,10 @@ class ExplorerError(Exception):
         self.message = message
         self.code = code
         self.facts = facts
+
+    def anew(self) -> Self:
+        """An equal error to raise: one that is kept and raised again grows by each traceback."""
+        return type(self)(self.message, code=self.code, **self.facts)
 
 
 class ConfigError(ExplorerError):

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from models.config import Activation, ModelConfig
 from models.errors import ConfigError
+from models.tokenizers.chat_format import ChatFormat
 from models.weight_rules import RuleTable
+
+if TYPE_CHECKING:
+    from models.gguf_file import GgufFile
+    from models.tokenizers import Tokenizer
+
+MOST_SIZE = 2**31 - 1  # of a width, a vocabulary or a context
+MOST_LAYERS = 1_000  # the deepest published models have about 130
+MOST_NUMBER = 1e15
 
 # Names that Hugging Face configurations give to the nonlinearities that we have.
 ACTIVATIONS: Mapping[str, Activation] = {
@@ -35,14 +44,58 @@ class GgufFormat:
     """How a family lies in GGUF files.
 
     Args:
-        architecture: `general.architecture` of its files.
-        config_from_metadata: (metadata, name -> shape of each tensor) -> configuration.
+        architectures: `general.architecture` of its files.
+        config_from_file: Open file -> configuration.
         rules: Configuration -> rule table.
     """
 
-    architecture: str
-    config_from_metadata: Callable[[Mapping[str, Any], Mapping[str, Shape]], ModelConfig]
+    architectures: tuple[str, ...]
+    config_from_file: Callable[[GgufFile], ModelConfig]
     rules: Callable[[ModelConfig], RuleTable]
+
+
+class StateDict(Protocol):
+    """What a family may ask of a state dict to make its configuration."""
+
+    @property
+    def shapes(self) -> Mapping[str, Shape]:
+        """Name -> shape of each tensor."""
+
+    def equal(self, one: str, other: str) -> bool:
+        """Whether two tensors hold the same numbers."""
+
+
+@dataclass(frozen=True)
+class StateDictFormat:
+    """How a family lies in PyTorch's own files (.pth), which have no config.json.
+
+    Args:
+        marker: A tensor that each of its files has, and no other family's.
+        config_from_file: (tensors, settings beside the file) -> configuration.
+        rules: Configuration -> rule table.
+        usual_tokenizer: Configuration -> the tokenizer of files that bring none; None where there
+            is no usual one.
+    """
+
+    marker: str
+    config_from_file: Callable[[StateDict, Settings], ModelConfig]
+    rules: Callable[[ModelConfig], RuleTable]
+    usual_tokenizer: Callable[[ModelConfig], Tokenizer | None] | None = None
+
+
+@dataclass(frozen=True)
+class ForeignFormat:
+    """Files of a family that we do not open, and what to open instead.
+
+    Args:
+        pattern: Names of such files in a folder.
+        name: What they are.
+        instead: Where the same weights are in a form that we open.
+    """
+
+    pattern: str
+    name: str
+    instead: str
 
 
 @dataclass(frozen=True)
@@ -54,18 +107,25 @@ class Family:
         source: The paper.
         model_types: `model_type` of its Hugging Face configurations.
         presets: Exact name -> configuration; each with its source beside it.
-        config_from_hf: Parsed config.json -> configuration.
-        rules: Configuration -> rule table of its Hugging Face layout.
+        config_from_hf: Parsed config.json -> configuration; None without `model_types`.
+        rules: Configuration -> rule table of its Hugging Face layout, or of the only one it has.
         gguf: Its GGUF layout, or None.
+        chat_formats: How its instruct models write conversations, for files without a template;
+            the first that fits is used (models/tokenizers/chat_format.py has the rule).
+        state_dict: Its layout in PyTorch's own files, or None.
+        foreign: Files of it that we do not open.
     """
 
     name: str
     source: str
     model_types: tuple[str, ...]
     presets: Mapping[str, ModelConfig]
-    config_from_hf: Callable[[Mapping[str, Any]], ModelConfig]
+    config_from_hf: Callable[[Mapping[str, Any]], ModelConfig] | None
     rules: Callable[[ModelConfig], RuleTable]
     gguf: GgufFormat | None = None
+    chat_formats: tuple[ChatFormat, ...] = ()
+    state_dict: StateDictFormat | None = None
+    foreign: tuple[ForeignFormat, ...] = ()
 
 
 def activation_named(name: object) -> Activation:
@@ -86,22 +146,53 @@ class Settings:
     """Settings of a checkpoint, read with the checks that a file from outside needs.
 
     Args:
-        values: Parsed config.json, or the metadata of a GGUF file.
+        values: Parsed config.json or params.json, or the metadata of a GGUF file.
         where: What the file is called in messages.
+        prefix: Stands before every key in the file.
     """
 
     values: Mapping[str, Any]
     where: str = "config.json"
+    prefix: str = ""
 
-    def whole(self, key: str, default: int | None = None) -> int:
+    def raw(self, key: str) -> Any:
+        """The value as it stands there; None where the key is absent."""
+        return self.values.get(self.prefix + key)
+
+    def whole(
+        self, key: str, default: int | None = None, *, least: int = 1, most: int = MOST_SIZE
+    ) -> int:
         """A whole number; `default` stands in for an absent key or null.
 
         Raises:
-            ConfigError: Absent without a default, or not a whole number.
+            ConfigError: Absent without a default, not a whole number, or out of range.
         """
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self._not_a(key, value, "a whole number")
+            raise self.wrong(key, value, "a whole number")
+        if not least <= value <= most:
+            raise self.wrong(key, value, f"between {least} and {most}")
+        return value
+
+    def layers(self, key: str) -> int:
+        """The number of blocks: a whole number within reason, since each becomes an object.
+
+        Raises:
+            ConfigError: Absent, not a whole number, or out of range.
+        """
+        return self.whole(key, most=MOST_LAYERS)
+
+    def table(self, key: str) -> Mapping[str, Any]:
+        """An object of further settings; empty where the key is absent or null.
+
+        Raises:
+            ConfigError: Something else than an object.
+        """
+        value = self.raw(key)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, value, "an object")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -112,7 +203,9 @@ class Settings:
         """
         value = self._value(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._not_a(key, value, "a number")
+            raise self.wrong(key, value, "a number")
+        if not abs(value) < MOST_NUMBER:  # also refuses NaN, which compares with nothing
+            raise self.wrong(key, value, "a number of reasonable size")
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
@@ -123,7 +216,7 @@ class Settings:
         """
         value = self._value(key, default)
         if not isinstance(value, bool):
-            raise self._not_a(key, value, "true or false")
+            raise self.wrong(key, value, "true or false")
         return value
 
     def refuse_unless(self, **harmless: Any) -> None:
@@ -137,8 +230,8 @@ class Settings:
             ConfigError: A key has another value.
         """
         for name, expected in harmless.items():
-            key = name.replace("__", ".")
-            found = self.values.get(key)
+            bare = name.replace("__", ".")
+            key, found = self.prefix + bare, self.raw(bare)
             if found is not None and found != expected:
                 raise ConfigError(
                     f"{self.where} has {key}={found!r}, which is not supported; "
@@ -151,10 +244,11 @@ class Settings:
                 )
 
     def _value(self, key: str, default: Any) -> Any:
-        value = self.values.get(key)
+        value = self.raw(key)
         if value is None:
             value = default
         if value is None:
+            key = self.prefix + key
             raise ConfigError(
                 f"{self.where} has no {key!r}; take the file that belongs to the weights",
                 code="config-key-missing",
@@ -163,9 +257,11 @@ class Settings:
             )
         return value
 
-    def _not_a(self, key: str, value: object, kind: str) -> ConfigError:
+    def wrong(self, key: str, value: object, kind: str) -> ConfigError:
+        """The error for a value that cannot be; `kind` says what was expected."""
+        key = self.prefix + key
         return ConfigError(
-            f"{self.where} has {key}={value!r}, which is not {kind}; "
+            f"{self.where} has {key}={repr(value)[:80]}, which is not {kind}; "
             "take the file that belongs to the weights",
             code="config-value-wrong",
             file=self.where,

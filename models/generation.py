@@ -95,7 +95,8 @@ def generate(
         ContextError: The prompt leaves the model no room.
     """
     sampling = sampling or SamplingConfig()
-    room = _room(model, ids, max_new_tokens)
+    ids = [int(token) for token in ids]
+    room = _room(model, ids, max_new_tokens, cache)
     if cache is None:
         cache = KVCache(model.config, 1, len(ids) + room, dtype=model.dtype, device=model.device)
     elif not int(cache.lengths[0]) < len(ids):
@@ -118,13 +119,25 @@ def generate(
         logits = _forward(model, [token.id], cache, turn)
 
 
-def _room(model: Decoder, ids: Sequence[int], max_new_tokens: int) -> int:
-    """Tokens that can be added: as many as asked for, or up to the end of the context."""
+def _room(model: Decoder, ids: Sequence[int], max_new_tokens: int, cache: KVCache | None) -> int:
+    """Tokens that can be added: as many as asked for, or up to the end of context or cache."""
     if len(ids) == 0:
         raise ConfigError("the prompt is empty; give at least one token", code="text-empty")
     if max_new_tokens < 1:
         raise ConfigError(f"max_new_tokens={max_new_tokens} must be at least 1")
+    vocab_size = model.config.vocab_size
+    if not 0 <= min(ids) <= max(ids) < vocab_size:
+        raise ConfigError(
+            f"the prompt has ids from {min(ids)} to {max(ids)}, the model knows 0 to "
+            f"{vocab_size - 1}; encode it with the model's own tokenizer"
+        )
     limit = model.config.context_length
+    if cache is not None:
+        if len(cache.lengths) != 1:
+            raise ConfigError(
+                f"the cache has {len(cache.lengths)} rows, one text is generated; make one of 1 row"
+            )
+        limit = min(limit, cache.capacity)
     if len(ids) >= limit:
         raise ContextError(
             f"the prompt has {len(ids)} tokens, the model reads at most {limit} with the answer; "

@@ -50,6 +50,7 @@ _SMALLEST_KEY = 8 + 4 + 1  # bytes: an empty name, the kind, a value of one byte
 _SMALLEST_TENSOR = 8 + 4 + 4 + 8  # bytes: an empty name, no axes, kind, offset
 _MOST_AXES = 4  # GGML_MAX_DIMS
 _DEFAULT_ALIGNMENT = 32
+_BYTES_AT_ONCE = 2**20  # dequantised at once; each byte becomes about 20 on the way
 # Kinds that numpy reads itself, all others are dequantised. "<" is little-endian, digits are bytes.
 _PLAIN_KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -141,7 +142,6 @@ class GgufFile:
             WeightError: There is no such tensor, or no way to dequantise its kind.
         """
         import numpy as np
-        from gguf.quants import dequantize
 
         if name not in self.tensors:
             raise WeightError(
@@ -158,7 +158,7 @@ class GgufFile:
             return raw.view(np.dtype(plain)).astype(np.float32).reshape(tensor.shape)
         try:
             rows = raw.reshape(math.prod(tensor.shape[:-1]), -1)
-            return dequantize(rows, tensor.kind).reshape(tensor.shape)
+            return _dequantize(rows, tensor.kind).reshape(tensor.shape)
         except NotImplementedError as error:
             raise _unknown_kind(self.path, name, tensor.kind.name) from error
 
@@ -211,6 +211,22 @@ class GgufFile:
                 entry.name, entry.shape, entry.kind, offset, entry.n_bytes
             )
         return tensors
+
+
+def _dequantize(rows: np.ndarray, kind: GGMLQuantizationType) -> np.ndarray:
+    """All rows as float32, some at a time: the package makes several copies on the way there."""
+    import numpy as np
+    from gguf.quants import dequantize
+
+    at_once = max(1, _BYTES_AT_ONCE // rows.shape[1])
+    numbers: np.ndarray | None = None
+    for start in range(0, len(rows), at_once):
+        piece = dequantize(rows[start : start + at_once], kind)
+        if numbers is None:
+            numbers = np.empty((len(rows), piece.shape[1]), np.float32)
+        numbers[start : start + at_once] = piece
+    assert numbers is not None, "a tensor has at least one row"
+    return numbers
 
 
 def _unknown_kind(path: Path, name: str, kind: object) -> WeightError:

@@ -93,7 +93,7 @@ def read_layer_types(settings: Settings, default: Sequence[LayerType]) -> tuple[
     names = settings.values.get("layer_types")
     if names is None:
         return tuple(default)
-    n_layers = settings.whole("num_hidden_layers")
+    n_layers = settings.layers("num_hidden_layers")
     if not isinstance(names, list) or len(names) != n_layers or set(names) - set(LAYER_TYPES):
         raise ConfigError(
             f"{settings.where} has layer_types {str(names)[:120]}; "
@@ -117,8 +117,9 @@ def read_rope(
     Raises:
         ConfigError: A scaling that we do not have.
     """
-    found = settings.values.get("rope_parameters") or settings.values.get("rope_scaling") or {}
-    by_type = {ours: found[name] for name, ours in LAYER_TYPES.items() if found.get(name)}
+    found = settings.table("rope_parameters") or settings.table("rope_scaling")
+    inside = Settings(found, settings.where)
+    by_type = {ours: inside.table(name) for name, ours in LAYER_TYPES.items() if inside.table(name)}
     theta = settings.number("rope_theta", default_theta)
     return {
         layer_type: read_one_rope(settings, by_type.get(layer_type, found), theta)

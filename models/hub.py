@@ -29,15 +29,11 @@ from huggingface_hub import constants, get_session, get_token, hf_raise_for_stat
 from models.hub_cache import (
     CONFIG_FILE,
     DEFAULT_REVISION,
-    INDEX_FILE,
-    SINGLE_WEIGHT_FILE,
     cache_folder,
     find_cached_repository,
     hub_endpoint,
     is_offline,
-    is_plain_name,
     parse_repository,
-    read_shard_names,
     repository_folder,
 )
 from models.hub_errors import disk_full_error, hub_error, translated_errors
@@ -48,8 +44,10 @@ from models.hub_transfer import (
     Receiver,
     RemoteFile,
 )
+from models.json_files import parse_json_object
+from models.weight_files import INDEX_FILE, choose_weight_file, is_plain_name, read_shard_names
 
-__all__ = ["FetchProgress", "fetch_repository", "find_cached_repository"]
+__all__ = ["FetchProgress", "fetch_config", "fetch_repository", "find_cached_repository"]
 
 RETRY_DELAYS_S = (1.0, 2.0, 4.0)
 
@@ -59,6 +57,7 @@ _SMALL_FILES = (
     "tokenizer*.json",
     "tokenizer.model",
     "special_tokens_map.json",
+    "added_tokens.json",
     "vocab.json",
     "merges.txt",
     "chat_template.jinja",
@@ -105,6 +104,34 @@ def fetch_repository(
         return fetch.run(on_progress)
 
 
+def fetch_config(
+    repo_id: str,
+    *,
+    cancelled: Callable[[], bool] | None = None,
+    retry_delays_s: Sequence[float] = RETRY_DELAYS_S,
+) -> Path:
+    """Download `config.json` alone: what the model is, before its gigabytes arrive.
+
+    Args:
+        repo_id: As for `fetch_repository`, which finds the file there already.
+        cancelled: Asked for each piece that arrives; returning True ends the download.
+        retry_delays_s: Pauses before attempts that follow a cut connection.
+
+    Returns:
+        The snapshot's folder with `config.json` in it; the weights may be missing.
+
+    Raises:
+        SourceError: The model cannot be had, or could not be opened; the code says why.
+    """
+    repo_id, pasted_revision = parse_repository(repo_id)
+    revision = pasted_revision or DEFAULT_REVISION
+    if is_offline():
+        return _require_cached(repo_id, revision)
+    fetch = _Fetch(repo_id, revision, cancelled or (lambda: False), retry_delays_s)
+    with translated_errors(repo_id, revision, fetch.endpoint, fetch.cache):
+        return fetch.run_config()
+
+
 def _require_cached(repo_id: str, revision: str) -> Path:
     cached = find_cached_repository(repo_id, revision=revision)
     if cached is None:
@@ -132,12 +159,8 @@ class _Fetch:
 
     def run(self, on_progress: Callable[[FetchProgress], None] | None) -> Path:
         """List, choose, check and receive; return the snapshot's folder."""
-        self.receiver.check_cancelled()
-        commit, listed = self._list_files()
+        commit, listed, weight_files = self._inspect()
         small_files = [name for name in listed if _is_small_file(name)]
-        weight_files = self._choose_weights(listed)
-        if CONFIG_FILE not in listed:
-            raise hub_error("hub-no-config", repository=self.repo_id)
         snapshot = self.folder / "snapshots" / commit
         with self._lock():
             if INDEX_FILE in weight_files:
@@ -146,6 +169,23 @@ class _Fetch:
             self._receive_all(small_files + weight_files, commit, snapshot, on_progress)
             self._write_reference(commit)
         return snapshot
+
+    def run_config(self) -> Path:
+        """Receive `config.json` of a repository that could be opened; return the folder."""
+        commit, _, _ = self._inspect()
+        snapshot = self.folder / "snapshots" / commit
+        with self._lock():
+            self._receive_all([CONFIG_FILE], commit, snapshot, None)
+        return snapshot
+
+    def _inspect(self) -> tuple[str, list[str], list[str]]:
+        """Commit, all files and the weight files to take; refuse what cannot be opened."""
+        self.receiver.check_cancelled()
+        commit, listed = self._list_files()
+        weight_files = self._choose_weights(listed)
+        if CONFIG_FILE not in listed:
+            raise hub_error("hub-no-config", repository=self.repo_id)
+        return commit, listed, weight_files
 
     def _list_files(self) -> tuple[str, list[str]]:
         """Ask for the commit of the revision and the files in its top folder."""
@@ -157,7 +197,7 @@ class _Fetch:
         )
         hf_raise_for_status(response)
         try:
-            answer = response.json()
+            answer = parse_json_object(response.content)
             commit = answer["sha"]
             names = [sibling["rfilename"] for sibling in answer["siblings"]]
             usable = is_plain_name(commit)
@@ -168,21 +208,19 @@ class _Fetch:
         return commit, sorted(name for name in names if is_plain_name(name))
 
     def _choose_weights(self, listed: list[str]) -> list[str]:
-        """Choose the weight files; of weights in several files only the index, if there is one."""
-        if SINGLE_WEIGHT_FILE in listed:
-            return [SINGLE_WEIGHT_FILE]
-        if INDEX_FILE in listed:
-            return [INDEX_FILE]
-        tensors = [name for name in listed if fnmatchcase(name, "*.safetensors")]
-        # Mistral's repositories hold the same weights a second time, in the authors' own names.
-        usual = [name for name in tensors if not name.startswith("consolidated")]
-        if not tensors:
-            raise self._no_safetensors(listed)
-        return usual or tensors
+        """Choose the weight file; of weights in several files only the index."""
+        chosen = choose_weight_file(listed)
+        if chosen is None:
+            raise self._no_whole_weights(listed)
+        return [chosen]
 
-    def _no_safetensors(self, listed: list[str]) -> Exception:
+    def _no_whole_weights(self, listed: list[str]) -> Exception:
         page = f"{self.endpoint}/{self.repo_id}"
-        for code, patterns in (("hub-only-gguf", ("*.gguf",)), ("hub-no-safetensors", _PICKLES)):
+        for code, patterns in (
+            ("hub-weights-unclear", ("*.safetensors",)),
+            ("hub-only-gguf", ("*.gguf",)),
+            ("hub-no-safetensors", _PICKLES),
+        ):
             found = [name for name in listed if _matches(name, patterns)]
             if found:
                 files = _shorten(found)
@@ -190,7 +228,10 @@ class _Fetch:
         return hub_error("hub-no-weights", repository=self.repo_id)
 
     def _shards_of_index(self, index: Path, listed: list[str]) -> list[str]:
-        names = read_shard_names(index)
+        try:
+            names = read_shard_names(index)
+        except ValueError as error:
+            raise hub_error("hub-damaged", path=str(index)) from error
         missing = [name for name in names if name not in listed]
         if missing:
             raise hub_error("hub-shard-missing", repository=self.repo_id, files=_shorten(missing))

@@ -12,7 +12,6 @@ Source: *Understand caching*, huggingface_hub documentation. Nothing here touche
 environment is read at each call, where huggingface_hub reads it once when it is imported.
 """
 
-import json
 import os
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -20,12 +19,10 @@ from urllib.parse import unquote, urlsplit
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # lazy export
 
-from models.errors import SourceError
 from models.hub_errors import hub_error
+from models.weight_files import is_plain_name, list_weight_files
 
 CONFIG_FILE = "config.json"
-SINGLE_WEIGHT_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
 DEFAULT_ENDPOINT = "https://huggingface.co"
 DEFAULT_REVISION = "main"
 
@@ -95,8 +92,7 @@ def parse_repository(text: str) -> tuple[str, str | None]:
 def find_cached_repository(repo_id: str, *, revision: str | None = None) -> Path | None:
     """Look for a complete model in the local cache, with no network at all.
 
-    Complete means `config.json` and all weights: `model.safetensors`, or the index and every file
-    that it names.
+    Complete means `config.json` and every weight file (see `models.weight_files`).
 
     Args:
         repo_id: Id of the model, or the address of its page.
@@ -126,48 +122,11 @@ def is_complete_snapshot(snapshot: Path) -> bool:
     """
     if not (snapshot / CONFIG_FILE).is_file():
         return False
-    if (snapshot / SINGLE_WEIGHT_FILE).is_file():
-        return True
-    if not (snapshot / INDEX_FILE).is_file():
-        return False
     try:
-        names = read_shard_names(snapshot / INDEX_FILE)
-    except SourceError:
+        names = list_weight_files(snapshot)
+    except (ValueError, OSError):
         return False
-    return all((snapshot / name).is_file() for name in names)
-
-
-def read_shard_names(index: Path) -> list[str]:
-    """Read which weight files an index names.
-
-    Args:
-        index: A `model.safetensors.index.json`.
-
-    Returns:
-        Their names, sorted, each once.
-
-    Raises:
-        SourceError: The file is no such index, or names a file outside its folder; code
-            `hub-damaged`.
-    """
-    try:
-        weight_map = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        names = sorted(set(weight_map.values()))
-        usable = bool(names) and all(is_plain_name(name) for name in names)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise hub_error("hub-damaged", path=str(index)) from error
-    if not usable:
-        raise hub_error("hub-damaged", path=str(index))
-    return names
-
-
-def is_plain_name(name: str) -> bool:
-    """Tell whether a name from outside stays inside the folder that it is put into.
-
-    Args:
-        name: Name of a file, an etag or a commit, as a server or a file said it.
-    """
-    return bool(name) and name not in (".", "..") and not set(name) & set('/\\:\0*?"<>|')
+    return bool(names) and all((snapshot / name).is_file() for name in names)
 
 
 def _expand(text: str) -> Path:

@@ -29,7 +29,7 @@ MESSAGES: dict[str, str] = {
         " example HuggingFaceTB/SmolLM2-135M-Instruct, or paste the address of the model's page."
     ),
     "hub-offline": (
-        "{repository} is not complete in the local cache, and HF_HUB_OFFLINE forbids to download"
+        "{repository} is not complete in the local cache, and HF_HUB_OFFLINE forbids downloading"
         " it. Start the app without HF_HUB_OFFLINE (and TRANSFORMERS_OFFLINE), or choose a model"
         " that is on this machine."
     ),
@@ -90,6 +90,11 @@ MESSAGES: dict[str, str] = {
     "hub-no-weights": (
         "{repository} holds no weights of a language model in its top folder: no .safetensors"
         " file was found. Choose another repository or revision."
+    ),
+    "hub-weights-unclear": (
+        "{repository} holds files of weights ({files}) and no model.safetensors.index.json that"
+        " says which belong together. Look on {page} for a revision with this index or with one"
+        " model.safetensors, or choose another repository."
     ),
     "hub-shard-missing": (
         "The weight index of {repository} names files that the repository does not hold:"

@@ -20,6 +20,8 @@ from torch import nn
 
 from models.config import Initialisation, ModelConfig
 from models.decoder import Decoder
+from models.encoder_decoder import EncoderDecoder
+from models.encoder_decoder_config import EncoderDecoderConfig
 from models.norms import LayerNorm, RMSNorm, UnitOffsetRMSNorm
 
 GPT2_STD = 0.02  # Radford et al. 2018 (GPT-1), section 4.1
@@ -38,6 +40,30 @@ def build_decoder(
     """
     with torch.device("meta"):  # no draw from the process-wide generator
         model = Decoder(config)
+    _fill(model, config, generator)
+    return model.to(device)
+
+
+def build_encoder_decoder(
+    config: EncoderDecoderConfig,
+    generator: torch.Generator,
+    *,
+    device: torch.device | str = "cpu",
+) -> EncoderDecoder:
+    """An encoder-decoder with fresh weights, by the law of its decoder.
+
+    Args:
+        config: What to build.
+        generator: Source of every draw, on the CPU.
+        device: Where the weights end up.
+    """
+    with torch.device("meta"):
+        model = EncoderDecoder(config)
+    _fill(model, config.decoder, generator)
+    return model.to(device)
+
+
+def _fill(model: nn.Module, config: ModelConfig, generator: torch.Generator) -> None:
     model.to_empty(device="cpu")
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear | nn.Embedding):
@@ -48,7 +74,6 @@ def build_decoder(
             nn.init.ones_(module.weight)
             if isinstance(module, LayerNorm):
                 nn.init.zeros_(module.bias)
-    return model.to(device)
 
 
 def _draw(

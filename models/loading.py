@@ -12,29 +12,43 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from models.checkpoints import GgufCheckpoint, SafetensorsCheckpoint, read_json
+from models.checkpoints import GgufCheckpoint, SafetensorsCheckpoint
 from models.config import ModelConfig
 from models.decoder import Decoder
 from models.errors import ConfigError, TokenizerError
 from models.family import Family
 from models.gguf_file import GgufFile
-from models.registry import find_family, find_gguf_family
+from models.json_files import read_json
+from models.quantize import (
+    Int8Rows,
+    count_stored,
+    name_stored,
+    quantize_rows,
+    replace_with_int8,
+)
+from models.registry import find_family, find_gguf_family, find_state_dict_family
 from models.sources import Origin, ResolvedSource, resolve_source
+from models.state_dict_file import StateDictFile, check_single_shard, read_settings_beside
 from models.tokenizers import (
     ChatTemplate,
     Tokenizer,
+    default_chat_template,
+    fit_tokenizer,
     gguf_chat_template,
     load_chat_template,
     load_gguf_tokenizer,
     load_tokenizer,
 )
+from models.weight_checks import CheckedCheckpoint
 from models.weight_rules import Checkpoint, RuleTable, load_weights
 
 DTYPES: Mapping[str, torch.dtype] = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
+    "int8": torch.int8,  # of matrices; the rest is float32 (see models/quantize.py)
 }
 
 
@@ -89,7 +103,7 @@ class LoadedModel:
             TokenizerError: The files hold none, or one that is not of this model.
         """
         if isinstance(self.tokenizer_or_error, TokenizerError):
-            raise self.tokenizer_or_error
+            raise self.tokenizer_or_error.anew()
         return self.tokenizer_or_error
 
 
@@ -103,17 +117,48 @@ class _Files:
     stop_ids: frozenset[int]
     path: Path
     gguf: GgufFile | None
+    state_dict: StateDictFile | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.path if self.path.is_dir() else self.path.parent
 
     def checkpoint(self) -> Checkpoint:
+        if self.state_dict:
+            return self.state_dict
         return GgufCheckpoint(self.gguf) if self.gguf else SafetensorsCheckpoint(self.path)
 
     def tokenizer(self) -> Tokenizer:
-        return load_gguf_tokenizer(self.gguf) if self.gguf else load_tokenizer(self.path)
+        return fit_tokenizer(self._own_tokenizer(), self.config.vocab_size)
 
-    def chat(self, tokenizer: Tokenizer) -> ChatTemplate | None:
+    def _own_tokenizer(self) -> Tokenizer:
         if self.gguf:
-            return gguf_chat_template(self.gguf, tokenizer)
-        return load_chat_template(self.path, tokenizer)
+            return load_gguf_tokenizer(self.gguf)
+        try:
+            return load_tokenizer(self.folder)
+        except TokenizerError as error:
+            usual = self._usual_tokenizer() if error.code == "tokenizer-missing" else None
+            if usual is None:
+                raise
+            return usual
+
+    def _usual_tokenizer(self) -> Tokenizer | None:
+        layout = self.family.state_dict if self.state_dict else None
+        if layout is None or layout.usual_tokenizer is None:
+            return None
+        return layout.usual_tokenizer(self.config)
+
+    def chat(self, tokenizer: Tokenizer, name: str) -> ChatTemplate | None:
+        if self.gguf:
+            own = gguf_chat_template(self.gguf, tokenizer)
+        else:
+            own = load_chat_template(self.folder, tokenizer)
+        return own or default_chat_template(
+            self.family.chat_formats,
+            tokenizer,
+            names=(name, tokenizer.name),
+            stop_ids=self.stop_ids | _end_of(tokenizer),
+        )
 
 
 def load_model(
@@ -124,8 +169,8 @@ def load_model(
     """Load a model for reading and generating.
 
     Args:
-        source: Folder, .gguf file, Hub id or catalogue name.
-        dtype: float32, bfloat16 or float16.
+        source: Folder, .gguf or .pth file, Hub id or catalogue name.
+        dtype: float32, bfloat16, float16, or int8 for matrices in 8 bits.
         device: Where the weights go.
 
     Raises:
@@ -141,17 +186,18 @@ def load_model(
     model = _fill(files, DTYPES[dtype], torch.device(device))
     tokenizer = _tokenizer_or_error(files)
     usable = None if isinstance(tokenizer, TokenizerError) else tokenizer
+    chat = None if usable is None else files.chat(usable, source.name)
     weights = list(model.parameters())
     return LoadedModel(
         model=model,
         config=files.config,
-        chat=None if usable is None else files.chat(usable),
-        stop_ids=files.stop_ids | _end_of(usable),
+        chat=chat,
+        stop_ids=files.stop_ids | _end_of(usable) | (chat.stop_ids if chat else frozenset()),
         info=ModelInfo(
             id=source.id,
             name=source.name,
             family=files.family.name,
-            n_parameters=sum(w.numel() for w in weights),
+            n_parameters=count_stored(model),
             n_bytes=sum(w.nbytes for w in weights),
             dtype=dtype,
             origin=source.origin,
@@ -170,11 +216,25 @@ def load_config(source: ResolvedSource) -> ModelConfig:
     return _open_files(source).config
 
 
+def load_tokenizer_of(source: ResolvedSource) -> Tokenizer:
+    """The tokenizer alone.
+
+    Raises:
+        TokenizerError: There is none, it cannot be read, or it is not of this model.
+        ConfigError: A family or part that we do not have.
+        WeightError: The file that holds the configuration is missing or damaged.
+    """
+    return _open_files(source).tokenizer()
+
+
 def _open_files(source: ResolvedSource) -> _Files:
     if source.kind == "gguf":
         return _open_gguf(source.path)
+    if source.kind == "pth":
+        return _open_state_dict(source.path)
     values = read_json(source.path / "config.json")
     family = find_family(values)
+    assert family.config_from_hf is not None  # find_family matched one of its model_types
     config = family.config_from_hf(values)
     stops = _stop_ids(values)
     if (source.path / "generation_config.json").exists():
@@ -187,12 +247,21 @@ def _open_gguf(path: Path) -> _Files:
     family = find_gguf_family(gguf.architecture)
     layout = family.gguf
     assert layout is not None  # find_gguf_family matched its architecture
-    shapes = {name: tensor.shape for name, tensor in gguf.tensors.items()}
-    config = layout.config_from_metadata(gguf.metadata, shapes)
+    config = layout.config_from_file(gguf)
     keys = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
     found = [gguf.metadata.get(key) for key in keys]
     stops = frozenset(i for i in found if isinstance(i, int))
     return _Files(config, family, layout.rules(config), stops, path, gguf)
+
+
+def _open_state_dict(path: Path) -> _Files:
+    check_single_shard(path)
+    file = StateDictFile(path)
+    family = find_state_dict_family(file.names())
+    layout = family.state_dict
+    assert layout is not None  # find_state_dict_family matched its marker
+    config = layout.config_from_file(file, read_settings_beside(path))
+    return _Files(config, family, layout.rules(config), frozenset(), path, None, file)
 
 
 def _stop_ids(values: Mapping[str, Any]) -> frozenset[int]:
@@ -212,29 +281,24 @@ def _fill(files: _Files, dtype: torch.dtype, device: torch.device) -> Decoder:
     with torch.device("meta"):
         model = Decoder(files.config)
     shapes = {name: tuple(p.shape) for name, p in model.named_parameters()}
-    weights = load_weights(
-        files.rules,
-        files.checkpoint(),
-        shapes,
-        files.config,
-        convert=lambda tensor: tensor.to(device=device, dtype=dtype),
-    )
-    model.load_state_dict(weights, assign=True)
+    in_8_bits = replace_with_int8(model) if dtype == torch.int8 else frozenset()
+    float_dtype = torch.float32 if in_8_bits else dtype
+
+    def convert(name: str, tensor: Tensor) -> Tensor | Int8Rows:
+        if name in in_8_bits and tensor.ndim == 2:
+            return quantize_rows(tensor.to(device))
+        return tensor.to(device=device, dtype=float_dtype)
+
+    checkpoint = CheckedCheckpoint(files.checkpoint(), float_dtype)
+    weights = load_weights(files.rules, checkpoint, shapes, files.config, convert)
+    state = [name_stored(name, tensor) for name, tensor in weights.items()]
+    model.load_state_dict({k: v for entries in state for k, v in entries.items()}, assign=True)
     return model.requires_grad_(False)
 
 
 def _tokenizer_or_error(files: _Files) -> Tokenizer | TokenizerError:
     """A model without a tokenizer still opens: its shapes and weights can be looked at."""
     try:
-        tokenizer = files.tokenizer()
+        return files.tokenizer()
     except TokenizerError as error:
         return error
-    if tokenizer.vocab_size > files.config.vocab_size:
-        return TokenizerError(
-            f"the tokenizer has {tokenizer.vocab_size} tokens, the model only "
-            f"{files.config.vocab_size}; use the tokenizer that belongs to the model",
-            code="tokenizer-too-large",
-            tokens=tokenizer.vocab_size,
-            rows=files.config.vocab_size,
-        )
-    return tokenizer

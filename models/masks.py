@@ -42,6 +42,16 @@ def causal_mask(
     return ((lower & valid[:, None, :]) | itself)[:, None]
 
 
+def mutual_mask(
+    n_tokens: int, valid: Bool[Tensor, "B T"] | None, device: torch.device
+) -> Bool[Tensor, "batch 1 T T"]:
+    """Each token sees itself and all valid ones, before and after it: in an encoder."""
+    if valid is None:
+        return torch.ones(1, 1, n_tokens, n_tokens, dtype=torch.bool, device=device)
+    itself = torch.eye(n_tokens, dtype=torch.bool, device=device)
+    return (valid[:, None, :] | itself)[:, None]
+
+
 def cached_causal_mask(
     positions: Int[Tensor, "B T"], n_keys: int, window: int | None = None
 ) -> Bool[Tensor, "B 1 T S"]:
@@ -52,7 +62,22 @@ def cached_causal_mask(
     any of its queries.
     """
     slots = torch.arange(n_keys, device=positions.device)
-    seen = slots <= positions[..., None]
+    return placed_causal_mask(positions, slots[None], window)
+
+
+def placed_causal_mask(
+    positions: Int[Tensor, "B T"], key_positions: Int[Tensor, "keys S"], window: int | None = None
+) -> Bool[Tensor, "B 1 T S"]:
+    """The same rule for keys in any order.
+
+    Args:
+        positions: Of the queries.
+        key_positions: Of the keys, one row or one for each row of queries; -1 marks columns that
+            hold no token.
+        window: How many keys a query sees, itself counted; None sees all.
+    """
+    queries, keys = positions[..., None], key_positions[:, None]
+    seen = (keys >= 0) & (keys <= queries)
     if window is not None:
-        seen &= slots > positions[..., None] - window
+        seen &= keys > queries - window
     return seen[:, None]

@@ -68,7 +68,10 @@ class UnitOffsetRMSNorm(nn.Module):
         return (normalised * (1.0 + self.weight.float())).to(x.dtype)
 
 
-def build_norm(config: NormConfig, d_model: int) -> nn.Module:
+Norm = LayerNorm | RMSNorm | UnitOffsetRMSNorm
+
+
+def build_norm(config: NormConfig, d_model: int) -> Norm:
     """The normalisation that the configuration names, over vectors of `d_model` numbers."""
     if config.kind == "layernorm":
         return LayerNorm(d_model=d_model, eps=config.eps)

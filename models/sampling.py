@@ -19,6 +19,7 @@ from torch import Tensor
 from models.errors import ConfigError
 
 REMOVED = float("-inf")
+LOWEST_TEMPERATURE = 1e-4  # below it scores overflow; 0 is greedy and divides by nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,12 @@ class SamplingConfig:
 
     def __post_init__(self) -> None:
         for name, ok, meaning in (
-            ("temperature", 0 <= self.temperature <= 100, "between 0 and 100"),
-            ("top_k", self.top_k >= 0, "at least 0"),
+            (
+                "temperature",
+                self.temperature == 0 or LOWEST_TEMPERATURE <= self.temperature <= 100,
+                f"of 0, or between {LOWEST_TEMPERATURE} and 100",
+            ),
+            ("top_k", isinstance(self.top_k, int) and self.top_k >= 0, "that is whole, at least 0"),
             ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
             ("min_p", 0 <= self.min_p <= 1, "between 0 and 1"),
             ("repetition_penalty", 0 < self.repetition_penalty <= 100, "above 0 and at most 100"),

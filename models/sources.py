@@ -2,6 +2,7 @@
 
     "smollm2-135m-instruct"          a catalogue id: local cache, then offline pack, then Hub
     "/models/tiny", "tiny.gguf"      a folder or file of this machine
+    "tiny.pth"                       a state dict, as PyTorch saves it
     "org/name"                       a repository on the Hugging Face Hub
 
 No torch: the page resolves and lists without loading it.
@@ -11,17 +12,19 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from models.errors import SourceError
-from models.hub import FetchProgress, fetch_repository, find_cached_repository
+from models.hub import FetchProgress, fetch_config, fetch_repository, find_cached_repository
 from models.offline_pack import find_offline_file
-from models.registry import CATALOGUE, CatalogueModel
+from models.registry import CATALOGUE, CatalogueModel, find_foreign_format
 
 Origin = Literal["offline pack", "cache", "hub", "folder", "file"]
+# A .bin file counts where no config.json lies beside it: else it is a part of that folder's model.
+STATE_DICT_ENDINGS = (".pth", ".pt", ".bin")
 HUB_ID = re.compile(r"(https?://\S+/)?[\w.-]+/[\w.-]+/?")
 
 
@@ -33,14 +36,14 @@ class ResolvedSource:
         id: The source string.
         name: As shown.
         origin: Where the files came from.
-        kind: A Hugging Face folder or one GGUF file.
+        kind: A Hugging Face folder, one GGUF file, or one state dict (.pth).
         path: That folder or file.
     """
 
     id: str
     name: str
     origin: Origin
-    kind: Literal["folder", "gguf"]
+    kind: Literal["folder", "gguf", "pth"]
     path: Path
 
 
@@ -92,6 +95,31 @@ def resolve_source(
     return ResolvedSource(source, name, "hub", "folder", folder)
 
 
+def resolve_config(
+    source: str, *, cancelled: Callable[[], bool] | None = None
+) -> ResolvedSource | None:
+    """The configuration alone of a source that has to be downloaded.
+
+    Args:
+        source: Catalogue id, path or Hub id.
+        cancelled: Asked during the download; True ends it.
+
+    Returns:
+        A folder with its config.json; None where the files are on this machine, and for what is no
+        Hub id.
+
+    Raises:
+        SourceError: It cannot be reached, or could not be opened.
+    """
+    source = str(source).strip()
+    entry = CATALOGUE.get(source)
+    hub_id = entry.hub_id if entry else source
+    if find_local(source) is not None or not HUB_ID.fullmatch(hub_id):
+        return None
+    name = entry.name if entry else hub_id.strip("/").rpartition("/")[2]
+    return ResolvedSource(source, name, "hub", "folder", fetch_config(hub_id, cancelled=cancelled))
+
+
 def _existing_path(source: str) -> Path | None:
     """The path that a source names, if there is one; any text may be asked for."""
     try:
@@ -120,14 +148,50 @@ def _in_cache(source: str, hub_id: str, name: str) -> ResolvedSource | None:
 
 def _resolve_path(source: str, path: Path) -> ResolvedSource:
     if path.is_dir():
-        return ResolvedSource(source, path.resolve().name, "folder", "folder", path)
+        return _resolve_folder(source, path)
     if path.suffix == ".gguf":
         return ResolvedSource(source, path.stem, "file", "gguf", path)
-    if path.suffix == ".safetensors":  # its configuration lies beside it
+    # the configuration of these two lies beside them
+    beside = path.suffix == ".bin" and path.with_name("config.json").exists()
+    if path.suffix == ".safetensors" or beside:
         return replace(_resolve_path(source, path.parent), origin="file")
+    if path.suffix in STATE_DICT_ENDINGS:
+        return ResolvedSource(source, path.stem, "file", "pth", path)
+    _refuse_foreign([path.name])
     raise SourceError(
         f"{path.name} is not a model that can be opened; give a folder with config.json and "
-        "safetensors files, or a .gguf file",
+        "safetensors files, a .gguf file, or a state dict (.pth)",
         code="file-kind-unknown",
         file=path.name,
     )
+
+
+def _resolve_folder(source: str, folder: Path) -> ResolvedSource:
+    """A folder with config.json is one of Hugging Face's; else a state dict in it is looked for."""
+    name = folder.resolve().name
+    names = sorted(path.name for path in folder.iterdir())
+    if "config.json" not in names:
+        packed = [file for file in names if file.endswith((".pth", ".pt"))]
+        if packed and (len(packed) == 1 or packed[0].startswith("consolidated.")):
+            return ResolvedSource(source, name, "folder", "pth", folder / packed[0])
+        if packed:
+            raise SourceError(
+                f"{name} holds {len(packed)} files of weights ({', '.join(packed[:3])}); give the "
+                "path of one of them",
+                code="source-several-files",
+                folder=name,
+                found=", ".join(packed[:3]),
+            )
+        _refuse_foreign(names)
+    return ResolvedSource(source, name, "folder", "folder", folder)
+
+
+def _refuse_foreign(names: Collection[str]) -> None:
+    foreign = find_foreign_format(names)
+    if foreign is not None:
+        raise SourceError(
+            f"{foreign.name} is not opened here; take the same weights from {foreign.instead}",
+            code="source-foreign",
+            name=foreign.name,
+            instead=foreign.instead,
+        )

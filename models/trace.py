@@ -16,6 +16,7 @@ Names (L = layer number; shapes as in `models/__init__.py`):
     blocks.L.attn.q             (B, H, T, d)   queries, after rotation
     blocks.L.attn.k             (B, K, T, d)   keys of the new tokens, after rotation
     blocks.L.attn.v             (B, K, T, d)   values of the new tokens
+    blocks.L.attn.latent        (B, T, C)      with MlaConfig: what keys and values are read from
     blocks.L.attn.scores        (B, H, T, S)   scaled scores, before the mask
     blocks.L.attn.mask          (B, 1, T, S)   bool, True = may attend
     blocks.L.attn.pattern       (B, H, T, S)   softmax over the keys; each row sums to 1
@@ -30,6 +31,17 @@ Names (L = layer number; shapes as in `models/__init__.py`):
     blocks.L.ffn_out            (B, T, D)      what the feed-forward adds to the stream
     blocks.L.resid_post         (B, T, D)      resid_mid + ffn_out
     logits                      (B, T, V)
+
+In an encoder-decoder all names but `logits` begin with `encoder.` or `decoder.`, and a decoder's
+block has, between resid_mid and ffn.pre (S = tokens of the source):
+
+    blocks.L.cross_attn.q ... z                what `attn` has, from one text to the other
+    blocks.L.cross_attn_out     (B, T, D)      what it adds to the stream
+    blocks.L.resid_cross        (B, T, D)      resid_mid + cross_attn_out
+
+Through a cache, S counts the positions of the longest row; where a window layer has dropped keys,
+their columns hold zeros and are masked. With MlaConfig an edit of k or v lasts for its own pass,
+one of the latent stays in the cache.
 
 The names follow TransformerLens (Nanda & Bloom 2022); `attn_out` and `ffn_out` here are exactly
 what is added to the stream.
@@ -59,10 +71,15 @@ class Trace:
     Args:
         record: Names to keep; `*` stands for any run of characters.
         edits: Name or pattern -> function that gets the tensor and returns its replacement, of the
-            same shape and type.
+            same shape and type; it may change the one that it gets.
+
+    Raises:
+        TraceError: `record` is a single text instead of several names.
     """
 
     def __init__(self, record: Iterable[str] = (), edits: Mapping[str, Edit] | None = None) -> None:
+        if isinstance(record, str):
+            raise TraceError(f"record={record!r} is one text; give a tuple of names: ({record!r},)")
         self._record = tuple(record)
         self._edits = dict(edits or {})
         self._recorded: dict[str, Tensor] = {}
@@ -81,7 +98,12 @@ class Trace:
         self._seen.add(name)
         for pattern, edit in self._edits.items():
             if fnmatch.fnmatchcase(name, pattern):
-                edited = edit(tensor)
+                # a copy: an edit may change it in place, and others hold the same tensor
+                edited = edit(tensor.clone())
+                if not isinstance(edited, Tensor):
+                    raise TraceError(
+                        f"the edit of {name!r} returned {type(edited).__name__}; return a tensor"
+                    )
                 if edited.shape != tensor.shape or edited.dtype != tensor.dtype:
                     raise TraceError(
                         f"the edit of {name!r} was given {tuple(tensor.shape)} {tensor.dtype} and "

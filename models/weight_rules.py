@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from models.config import ModelConfig
 from models.errors import WeightError
@@ -140,6 +140,17 @@ class Checkpoint(Protocol):
         """Read one tensor."""
 
 
+class Shaped(Protocol):
+    """A tensor, or what stands for one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows, columns, ..."""
+
+
+Converted = TypeVar("Converted", bound=Shaped)
+
+
 @dataclass(frozen=True)
 class Assignment:
     """One checkpoint tensor and the parameters that it fills."""
@@ -223,8 +234,8 @@ def load_weights(
     checkpoint: Checkpoint,
     expected_shapes: Mapping[str, tuple[int, ...]],
     config: ModelConfig,
-    convert: Callable[[Tensor], Tensor],
-) -> dict[str, Tensor]:
+    convert: Callable[[str, Tensor], Converted],
+) -> dict[str, Converted]:
     """Read a checkpoint into our names and layouts.
 
     Args:
@@ -232,13 +243,13 @@ def load_weights(
         checkpoint: What to read.
         expected_shapes: Name and shape of each of our parameters.
         config: Head counts and widths, for the layouts.
-        convert: Applied to each tensor as it is read (type, device), so that never more than one
-            is held in both forms.
+        convert: Applied to each tensor as it is read, with our name of it (type, device, 8 bits),
+            so that never more than one is held in both forms.
 
     Raises:
         WeightError: Names or shapes do not fit; lists them.
     """
-    filled: dict[str, Tensor] = {}
+    filled: dict[str, Converted] = {}
     wrong: list[str] = []
     for step in plan_assignments(table, checkpoint.names(), expected_shapes):
         source = checkpoint.tensor(step.theirs)
@@ -249,7 +260,7 @@ def load_weights(
         except RuntimeError:  # a split or reshape that does not come out even
             tensors = []
         for name, tensor in zip(step.ours, tensors, strict=False):
-            filled[name] = convert(tensor)
+            filled[name] = convert(name, tensor)
         bad = [n for n in step.ours if n not in filled or filled[n].shape != expected_shapes[n]]
         wrong += [f"{step.theirs} {tuple(source.shape)} for {n} {expected_shapes[n]}" for n in bad]
     if wrong:

@@ -16,7 +16,7 @@ from jaxtyping import install_import_hook
 
 # Shapes in the signatures of the core are checked in tests.
 SHAPED = ("attention", "block", "cache", "decoder", "dropout", "ffn", "generation", "masks")
-SHAPED += ("norms", "rope", "sampling")
+SHAPED += ("norms", "rope", "sampling", "mla", "encoder_decoder", "beam")
 install_import_hook([f"models.{name}" for name in SHAPED], "beartype.beartype")
 
 settings.register_profile("repeatable", derandomize=True)  # the same examples in every run

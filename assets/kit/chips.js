@@ -1,6 +1,9 @@
 // Token chips: one chip for each unit of text, with a read-out on hover or keyboard focus.
 //
-// props.value: {units: [{t, ids, hex, special?, p?, rank?, alt?, w?}], more, total, selected?, ids?}
+// props.value: {units: [{t, ids, hex?, special?, p?, rank?, alt?}], more, total, ids_from?}, or for an
+// answer that grows, a text with the JSON of one unit a line: Gradio then sends its new end only.
+// `more` and `total` count tokens; all ids of a long text are fetched from bytes route `ids_from`.
+// props.weights: a weight for each unit; props.selected: the chosen one. They change alone.
 // props.mode: 'plain' (six colours in turn), 'probability' (p) or 'weight' (w).
 // props.readout: 'below' (a fixed place under the chips) or 'popover' (near the chip; on a phone at
 // the bottom of the screen). Event: 'token_click' {index}.
@@ -8,7 +11,7 @@ const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
 const box = part('chips'), readout = part('readout'), popover = part('popover');
 const floating = props.readout === 'popover';
-let units = [], keys = [], chips = [], twins = new Map(), shown = -1, focused = 0, selected = -1;
+let weights = [], units = [], keys = [], chips = [], twins = new Map(), shown = -1, focused = 0, selected = -1;
 
 box.setAttribute('aria-label', say('label'));
 if (floating) readout.remove();
@@ -34,7 +37,7 @@ function build(unit) {
 }
 
 function tint(chip, unit, index) {
-  const value = props.mode === 'weight' ? unit.w : unit.p;
+  const value = props.mode === 'weight' ? weights[index] : unit.p;
   chip.style.background = chip.style.color = '';
   if (unit.special && props.mode !== 'weight') return;
   if (props.mode === 'plain') chip.style.background = `var(--c${(index % 6) + 1})`;
@@ -50,14 +53,27 @@ function dress(from = 0) {
     const chip = chips[i], unit = units[i];
     chip.index = i;
     tint(chip, unit, i);
-    chip.setAttribute('aria-label', `${i}: ${kit.quoted(unit.t)}, ${unit.ids.join(' ')}`);
+    const amount = props.mode === 'weight' ? kit.exact(weights[i] ?? 0)
+      : props.mode === 'probability' && unit.p !== undefined ? kit.percent(unit.p, 1) : '';
+    const said = [`${i}: ${kit.quoted(unit.t)}`, unit.ids.join(' '), amount].filter(Boolean);
+    chip.setAttribute('aria-label', said.join(', '));
   }
 }
 
 // --- drawing only what changed -------------------------------------------------------------------
+/** The value, and for each unit the JSON by which it is told apart; known units are not read again. */
+function read() {
+  if (typeof props.value !== 'string') {
+    const value = kit.plain(props.value) ?? {};
+    return [value, (value.units ?? []).map(unit => JSON.stringify(unit))];
+  }
+  const lines = props.value.split('\n').filter(Boolean);
+  const next = lines.map((line, i) => (line === keys[i] ? units[i] : JSON.parse(line)));
+  return [{units: next}, lines];
+}
+
 function update() {
-  const value = kit.plain(props.value) ?? {}, next = value.units ?? [];
-  const fresh = next.map(unit => JSON.stringify(unit)), least = Math.min(fresh.length, keys.length);
+  const [value, fresh] = read(), next = value.units ?? [], least = Math.min(fresh.length, keys.length);
   let head = 0, tail = 0;
   while (head < least && fresh[head] === keys[head]) head++;
   while (tail < least - head && fresh.at(-1 - tail) === keys.at(-1 - tail)) tail++;
@@ -74,8 +90,16 @@ function update() {
   twins = group();
   focused = Math.min(focused, Math.max(0, chips.length - 1));
   kit.rove(chips, focused);
-  select(value.selected ?? -1);
+  weigh();
   finish(value);
+}
+
+function weigh() {
+  if (props.mode === 'weight') {
+    weights = kit.plain(props.weights) ?? [];
+    dress();
+  }
+  select(props.selected ?? -1);
 }
 
 function group() {
@@ -106,7 +130,7 @@ function select(index) {
 function finish(value) {
   const more = value.more ?? 0, button = part('copy');
   part('more').textContent = more
-    ? say('more', {shown: kit.count(units.length), total: kit.count(value.total), n: kit.count(more)})
+    ? say('more', {shown: kit.count(value.total - more), total: kit.count(value.total), n: kit.count(more)})
     : '';
   part('legend').hidden = props.mode === 'plain' || !units.length;
   button.hidden = !props.copy || !units.length;
@@ -119,6 +143,9 @@ function finish(value) {
 function fact(name, ...values) {
   return node('div', {cls: 'fact'}, node('dt', {text: name}), node('dd', {}, ...values));
 }
+
+const hexOf = text => Array.from(new TextEncoder().encode(text), byte =>
+  byte.toString(16).padStart(2, '0')).join(' ');
 
 function bars(alternatives) {
   const most = Math.max(...alternatives.map(([, p]) => p));
@@ -135,9 +162,9 @@ function describe(unit, index) {
     const rank = unit.rank === undefined ? '' : ' \u00b7 ' + say('rank', {rank: unit.rank});
     facts.push(fact(say('probability'), kit.percent(unit.p, 2) + rank));
   }
-  if (unit.w !== undefined && unit.w !== null) facts.push(fact(say('weight'), kit.exact(unit.w)));
+  if (weights[index] !== undefined) facts.push(fact(say('weight'), kit.exact(weights[index])));
   if (unit.t) facts.push(fact(say('characters'), kit.codePoints(unit.t)));
-  if (unit.hex?.length) facts.push(fact(say('bytes'), unit.hex.join(' | ')));
+  if (unit.t || unit.hex) facts.push(fact(say('bytes'), (unit.hex ?? [hexOf(unit.t)]).join(' | ')));
   const list = node('dl', {}, ...facts);
   const title = node('bdi', {cls: 'literal', dir: 'auto', text: kit.quoted(unit.t)});
   const kinds = [];
@@ -188,7 +215,8 @@ box.addEventListener('mouseover', event => {
   const chip = chipOf(event);
   if (chip && chip.index !== shown) tell(chip.index);
 });
-box.addEventListener('mouseleave', () => {
+box.addEventListener('mouseleave', event => {
+  if (floating && popover.contains(event.relatedTarget)) return;  // the pointer went to read it
   const held = box.querySelector('.chip:focus-visible');
   if (held) tell(held.index);
   else if (floating) hide();
@@ -229,11 +257,18 @@ box.addEventListener('keydown', event => {
   const to = {ArrowRight: () => at + flip, ArrowLeft: () => at - flip, Home: () => 0,
     End: () => chips.length - 1, ArrowDown: () => beside(at, 1), ArrowUp: () => beside(at, -1)};
   if (event.key === 'Enter' || event.key === ' ') press(at);
-  else if (event.key === 'Escape') hide();
   else if (to[event.key]) chips[to[event.key]()]?.focus();
   else return;
   event.preventDefault();
 });
+
+// Escape takes the read-out away whether it came by pointer or by focus (WCAG 1.4.13).
+if (floating) {
+  document.addEventListener('keydown', event => {
+    if (event.key === 'Escape' && element.isConnected && popover.matches(':popover-open')) hide();
+  });
+  popover.addEventListener('mouseleave', hide);
+}
 
 // --- legend, copy, start -------------------------------------------------------------------------
 function legend() {
@@ -246,12 +281,17 @@ const full = props.mode === 'weight' ? '1' : '100 %';
 part('low').textContent = full.replace(/1(00)?/, '0');
 part('high').textContent = full;
 
-const allIds = () => kit.plain(props.value).ids ?? units.flatMap(unit => unit.ids);
-kit.copyButton(part('copy'), say('copy'), say('copied'), () => JSON.stringify(allIds()));
+async function allIds() {
+  const from = kit.plain(props.value)?.ids_from;
+  if (!from) return JSON.stringify(units.flatMap(unit => unit.ids));
+  return new TextDecoder().decode((await kit.load(`bytes/${from}`)).bytes);
+}
+kit.copyButton(part('copy'), say('copy'), say('copied'), allIds);
 kit.onTheme(element, () => { legend(); dress(); });
 // Drawn in a task of its own: Gradio has just spent one on the value.
 let due = 0;
 watch('value', () => { due ||= setTimeout(() => { due = 0; update(); }); });
+watch(['weights', 'selected'], () => { if (!due) weigh(); });
 legend();
 hide();
 update();

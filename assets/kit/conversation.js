@@ -164,8 +164,12 @@ function finish(busy) {
   talk.classList.toggle('busy', busy);
   talk.classList.toggle('waiting', busy && value.messages.at(-1)?.role === 'user');
   talk.setAttribute('aria-busy', String(busy));
-  // The style sheet of the tab keeps quiet what would begin a second answer.
+  // What would begin a second answer can be reached neither by pointer nor by key meanwhile.
   document.body.dataset.chat = busy ? 'busy' : 'idle';
+  for (const id of ['chat-examples', 'chat-new']) {
+    const other = document.getElementById(id);
+    if (other) other.inert = busy;
+  }
 }
 
 document.addEventListener('keydown', event => {
@@ -174,7 +178,7 @@ document.addEventListener('keydown', event => {
 });
 
 part('greeting').append(node('b', {text: say('greeting')}), node('p', {text: say('greeting_help')}));
-talk.setAttribute('aria-label', say('model'));
+talk.setAttribute('aria-label', say('label'));
 let due = 0;
 watch('value', () => { due ||= requestAnimationFrame(() => { due = 0; update(); }); });
 update();

@@ -2,6 +2,16 @@
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const line = element.querySelector('.facts');
 
+// The formula above is wider than a phone; where it scrolls, keys must be able to scroll it too.
+const own = element.closest('[id$="-facts"]');
+const formula = own && document.getElementById(own.id.replace(/-facts$/, '-formula'));
+if (formula) {
+  formula.setAttribute('role', 'group');
+  formula.setAttribute('aria-label', say('formula'));
+  new ResizeObserver(() => { formula.tabIndex = formula.scrollWidth > formula.clientWidth ? 0 : -1; })
+    .observe(formula);
+}
+
 /** A sentence with its {places} taken by nodes in code style. */
 function sentence(key, facts) {
   return say(key).split(/(\{\w+\})/).map(piece => {

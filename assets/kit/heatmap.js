@@ -1,6 +1,7 @@
 // A matrix of weights as a map: rows read from columns.
 //
-// props.value: {matrix: id, rows: [text], cols: [text], causal, title, selected_row, max}
+// props.value: {matrix: id, rows: [text], cols: [text] (the rows' if not given), causal, title, max}
+// props.selected: the chosen row; it changes alone.
 // `max` is the number that the fullest colour stands for (`high` at publishing; 1 if not given).
 // The cells come as bytes from the matrix route; the exact float32 of a row is fetched when the
 // row is pointed at. Event: 'row_select' {index, column}. Saves itself as PNG on 'glassbox:export'.
@@ -9,6 +10,8 @@ const part = name => element.querySelector('.' + name);
 const canvas = part('cells'), plot = part('plot'), map = part('map'), readout = part('readout');
 const MOST_CELL = 40, LABEL = 13;              // pixels: the largest cell, the height of a label
 let value = null, bytes = null, shape = [0, 0], at = null, exactRows = new Map(), serial = 0;
+let chosen = props.selected;
+const columnsOf = () => value.cols ?? value.rows;
 
 plot.setAttribute('aria-roledescription', say('kind'));
 
@@ -90,11 +93,11 @@ function labels(holder, texts, pixels, side) {
 function layout() {
   if (!bytes || !canvas.clientWidth) return;
   labels(part('rows'), value.rows, canvas.clientHeight, 'top');
-  labels(part('columns'), value.cols, canvas.clientWidth, 'left');
+  labels(part('columns'), columnsOf(), canvas.clientWidth, 'left');
   const most = value.max ?? 1;
   part('ticks').replaceChildren(...[1, 0.75, 0.5, 0.25, 0]
     .map(share => node('span', {text: String(Number((share * most).toPrecision(3)))})));
-  band(part('chosen'), value.selected_row);
+  band(part('chosen'), chosen);
 }
 
 /** Lays a frame over one row (or, given a column too, over one cell). */
@@ -125,7 +128,7 @@ async function point(row, column) {
   const [before, between] = say('reads').split('{row}')[1].split('{column}');
   const weight = node('b', {cls: 'weight', text: '\u2026'});
   readout.replaceChildren(...named(value.rows[row], row), node('span', {text: before}),
-    ...named(value.cols[column], column), node('span', {text: between ?? ''}), weight);
+    ...named(columnsOf()[column], column), node('span', {text: between ?? ''}), weight);
   if (masked(row, column)) { weight.textContent = say('masked'); return; }
   try {
     weight.textContent = kit.exact((await exactRow(row))[column]);
@@ -144,7 +147,7 @@ function cellAt(event) {
 
 function choose() {
   if (!at) return;
-  value.selected_row = at.row;
+  chosen = at.row;
   band(part('chosen'), at.row);
   trigger('row_select', {index: at.row, column: at.column});
 }
@@ -160,7 +163,7 @@ plot.addEventListener('click', event => {
   choose();
 });
 plot.addEventListener('focus', () => {
-  if (!at && bytes && plot.matches(':focus-visible')) point(Math.max(0, value.selected_row ?? 0), 0);
+  if (!at && bytes && plot.matches(':focus-visible')) point(Math.max(0, chosen ?? 0), 0);
 });
 plot.addEventListener('blur', () => point());
 plot.addEventListener('keydown', event => {
@@ -202,7 +205,7 @@ function picture() {
     pen.textAlign = 'right';
     pen.fillText(text, margin - 10, top + middle, margin - 20);
   });
-  write(pen, value.cols, columns, zoom, font, (text, middle) => {
+  write(pen, columnsOf(), columns, zoom, font, (text, middle) => {
     pen.save();
     pen.translate(margin + middle, top + height + 10);
     pen.rotate(Math.PI / 2);
@@ -236,4 +239,5 @@ kit.onExport(element, props.target, () => {
 kit.onTheme(element, repaint);
 new ResizeObserver(layout).observe(plot);
 watch('value', update);
+watch('selected', () => { chosen = props.selected; if (bytes) band(part('chosen'), chosen); });
 update();

@@ -57,11 +57,11 @@ window.glassboxKit ??= (() => {
 
   /**
    * Cuts a text into pieces that can be shown: {kind: 'text' | 'space' | 'control', text}.
-   * A space becomes a dot, line ends and tabs become arrows, other controls their ASCII names (few
-   * fonts have the pictures of U+2400), and what has no shape at all its code. Joiners inside an
-   * emoji are left alone.
+   * A space becomes a dot (unless `spaces` is false), line ends and tabs become arrows, other
+   * controls their ASCII names (few fonts have the pictures of U+2400), and what has no shape at all
+   * its code. Joiners inside an emoji are left alone.
    */
-  function pieces(text) {
+  function pieces(text, spaces = true) {
     const found = [];
     const add = (kind, shown) => {
       const last = found.at(-1);
@@ -70,7 +70,7 @@ window.glassboxKit ??= (() => {
     };
     [...text].forEach(letter => {
       const code = letter.codePointAt(0);
-      if (letter === ' ') add('space', '\u00b7');
+      if (letter === ' ' && spaces) add('space', '\u00b7');
       else if (letter === '\n') add('control', '\u23ce');
       else if (letter === '\t') add('control', '\u21e5');
       else if (code < 0x20) add('control', CONTROLS[code]);
@@ -86,9 +86,9 @@ window.glassboxKit ??= (() => {
   const glyphs = text => pieces(text).map(piece => piece.text).join('');
 
   /** The pieces of a text as nodes. */
-  function visible(text) {
+  function visible(text, spaces = true) {
     const part = document.createDocumentFragment();
-    for (const piece of pieces(text)) {
+    for (const piece of pieces(text, spaces)) {
       if (piece.kind === 'text') part.append(piece.text);
       else part.append(node('span', {cls: piece.kind, text: piece.text}));
     }
@@ -224,7 +224,7 @@ window.glassboxKit ??= (() => {
     button.textContent = label;
     button.addEventListener('click', async () => {
       button.style.minWidth = button.offsetWidth + 'px';
-      await copy(read());
+      await copy(await read());
       button.textContent = done;
       button.setAttribute('aria-live', 'polite');
       clearTimeout(timer);

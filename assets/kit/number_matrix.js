@@ -1,7 +1,8 @@
 // A table of numbers with labelled rows and columns; the twin of a figure.
 //
 // props.value: {rows: [text], cols: [text], cells: [[number | text | null]], digits?, corner?,
-// shade?: number that stands for the darkest cell, selected_row?}. null is a masked cell.
+// tokens?: [index of a column whose text is that of tokens], shade?: number that stands for the
+// darkest cell, selected_row?}. null is a masked cell. Spaces can be seen in the text of tokens only.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
 let value = null;
@@ -11,7 +12,7 @@ part('pane').setAttribute('aria-label', say('label'));
 const shown = cell => (typeof cell === 'number' ? cell.toFixed(value.digits ?? 4) : cell ?? '\u2013');
 
 function labelled(scope, text) {
-  return node('th', {scope, title: kit.quoted(text)}, node('bdi', {}, kit.visible(text)));
+  return node('th', {scope, title: kit.quoted(text)}, node('bdi', {}, kit.visible(text, false)));
 }
 
 /** Over words on the left, over numbers on the right, as what stands below it. */
@@ -21,9 +22,10 @@ function heading(text, column) {
   return made;
 }
 
-function body(cell) {
+function body(cell, column) {
   const made = node('td', {cls: typeof cell === 'string' ? 'words' : 'number'});
-  if (typeof cell === 'string') made.append(node('bdi', {}, kit.visible(cell)));
+  const spaces = value.tokens?.includes(column) ?? false;
+  if (typeof cell === 'string') made.append(node('bdi', {}, kit.visible(cell, spaces)));
   else made.textContent = shown(cell);
   if (cell === null) made.classList.add('masked');
   if (value.shade && typeof cell === 'number') {

@@ -4,6 +4,7 @@ A unit is a grapheme or longer: where one character is cut into several tokens (
 bytes, and may be three tokens), the chip stands for all of them.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import gradio as gr
@@ -31,15 +32,22 @@ def build_token_chips(
     mode: ChipMode = "plain",
     readout: Literal["below", "popover"] = "below",
     copy: bool = False,
-    value: dict[str, Any] | None = None,
+    value: dict[str, Any] | str | None = None,
+    weights: Sequence[float] = (),
+    selected: int = -1,
 ) -> gr.HTML:
     """Build a row of token chips.
 
-    Its value is `{"units": [...], "more": number not shown, "total": number of units}`, with
-    optional `"selected": index` and `"ids": [...]` (all ids, for the copy button, where some units
-    are not shown). A unit is `{"t": text, "ids": [id], "hex": ["e7 8e"], "special": bool}` and, as
-    known, `"p"` (probability 0 to 1), `"rank"` (1 is the likeliest), `"alt": [[text, p], ...]` and
-    `"w"` (weight 0 to 1). A value that only grew draws only what is new.
+    Its value is `{"units": [...], "more": tokens not shown, "total": tokens in all}`, with optional
+    `"ids_from"` (id of published bytes with all ids as JSON, for the copy button, where some units
+    are not shown). A unit is `{"t": text, "ids": [id]}` and, as known, `"hex": ["e7 8e"]` (bytes of
+    each token, where the text does not tell them), `"special": true`, `"p"` (probability 0 to 1),
+    `"rank"` (1 is the likeliest) and `"alt": [[text, p], ...]`.
+
+    A value that grows while it is looked at is a text instead, with the JSON of one unit a line: of
+    a text Gradio sends only the new end, and the page draws only what is new.
+
+    Weights change alone: return `update_view(weights=[one for each unit], selected=index)`.
 
     Event `token_click`: the handler annotates `event: gr.EventData` and reads `event.index`.
 
@@ -50,6 +58,8 @@ def build_token_chips(
         readout: Where a unit's details appear: in a fixed place below, or beside the chip.
         copy: Whether a button copies the ids as a JSON list.
         value: What it shows first.
+        weights: The first weights.
+        selected: The unit that is chosen first; -1 is none.
 
     Returns:
         The component.
@@ -63,4 +73,6 @@ def build_token_chips(
         mode=mode,
         readout=readout,
         copy=copy,
+        weights=list(weights),
+        selected=selected,
     )

@@ -26,12 +26,15 @@ _TEMPLATE = """
 """
 
 
-def build_heatmap(words: Words, *, elem_id: str, value: dict[str, Any] | None = None) -> gr.HTML:
+def build_heatmap(
+    words: Words, *, elem_id: str, value: dict[str, Any] | None = None, selected: int = -1
+) -> gr.HTML:
     """Build a heatmap.
 
     Its value is `{"matrix": id of the matrix route, "rows": [text], "cols": [text],
-    "causal": bool, "title": text, "selected_row": index or None, "max": number}`. `max` is the
-    number that the fullest colour stands for: `high` of the published matrix, 1 if not given.
+    "causal": bool, "title": text, "max": number}`; `cols` are the rows' labels if not given. `max`
+    is the number that the fullest colour stands for: `high` of the published matrix, 1 if not
+    given. The chosen row changes by itself: return `update_view(selected=index)`.
 
     Event `row_select`, by click or Enter: `event.index` (the row) and `event.column`.
     It saves a PNG when a button of the page sends `glassbox:export` with its `elem_id`.
@@ -40,10 +43,17 @@ def build_heatmap(words: Words, *, elem_id: str, value: dict[str, Any] | None = 
         words: The sentences of the page.
         elem_id: Its id in the page.
         value: What it shows first.
+        selected: The row that is chosen first; -1 is none.
 
     Returns:
         The component.
     """
     return build_view(
-        "heatmap", words, template=_TEMPLATE, value=value, elem_id=elem_id, target=elem_id
+        "heatmap",
+        words,
+        template=_TEMPLATE,
+        value=value,
+        elem_id=elem_id,
+        target=elem_id,
+        selected=selected,
     )

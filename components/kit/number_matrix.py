@@ -7,6 +7,9 @@ import gradio as gr
 from components.kit.views import build_view
 from components.text import Words
 
+# Rows that a tab puts into such a table; the CSV file has them all.
+MOST_TABLE_ROWS = 50
+
 _TEMPLATE = """
 <div class="pane" role="region" tabindex="0" hidden><table>
 <thead><tr class="columns"></tr></thead><tbody class="lines"></tbody></table></div>
@@ -21,8 +24,9 @@ def build_number_matrix(
 
     Its value is `{"rows": [text], "cols": [text], "cells": [[number, text or None]],
     "digits": 4}`; None is a masked cell, and `rows` may be empty. Optional: `"corner"` (the heading
-    of the row labels), `"shade"` (the number that the fullest colour stands for; cells are not
-    coloured without it) and `"selected_row"`.
+    of the row labels), `"tokens"` (the columns whose text is that of tokens, as `[0]`: spaces in it
+    are drawn as dots, in all other text they stay spaces), `"shade"` (the number that the fullest
+    colour stands for; cells are not coloured without it) and `"selected_row"`.
 
     Args:
         words: The sentences of the page.

@@ -6,10 +6,9 @@ page is built, a fixed HTML template here, and its data in `value`.
 Two rules keep user and model text from running as code. Gradio evaluates a template as JavaScript,
 so templates hold no data at all. The scripts write text with `textContent` only.
 
-What the scripts share is in `assets/kit/kit.js`. Every view names it as its `head`, and Gradio puts
-equal heads into a page once, before the first view runs: so a view works in any `gr.Blocks`, with
-nothing to set at launch. `assets/kit/kit.css` goes in front of each style, because Gradio scopes
-styles to one component.
+What the scripts share is in `assets/kit/kit.js`, which `components/early_head.py` puts into the
+page once, ahead of Gradio's scripts. `assets/kit/kit.css` goes in front of each style, because
+Gradio scopes styles to one component.
 
 Listen to the events of a view with `trigger_mode="always_last"`. Gradio's default, `once`, drops
 an event that comes while the one before it is being answered: the last step of a playing stepper
@@ -62,12 +61,20 @@ def build_view(
         html_template=template,
         css_template=_read(KIT / "kit.css") + _read(KIT / f"{name}.css"),
         js_on_load=_keep({"words": sentences, **properties}) + _read(KIT / f"{name}.js"),
-        head=f"<script>{_read(KIT / 'kit.js')}</script>",
         apply_default_css=False,
         elem_id=elem_id,
         words=sentences,
         **properties,
     )
+
+
+def update_view(**changes: Any) -> Any:
+    """What a handler returns to change properties of a view, its value only where it is among them.
+
+    Args:
+        **changes: `value` and properties by name.
+    """
+    return gr.update(**changes)
 
 
 def read_sentences(words: Words, locale: str, start: str) -> dict[str, str]:

@@ -24,7 +24,15 @@ from models.config import (
     ModelConfig,
     NormConfig,
 )
-from models.family import Family, Settings
+from models.family import Family, GgufFormat, Settings
+from models.gguf_file import GgufFile
+from models.gguf_layout import (
+    Key,
+    gguf_rules,
+    gguf_settings,
+    read_gguf_layer_types,
+    read_llama_like,
+)
 from models.hf_layout import (
     hf_rules,
     read_gated_ffn,
@@ -34,6 +42,7 @@ from models.hf_layout import (
     read_rope,
 )
 from models.rope_config import LinearScaling, RopeConfig
+from models.tokenizers.chat_format import ChatFormat
 from models.weight_rules import RuleTable, WeightRule
 
 
@@ -96,7 +105,7 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     settings = Settings(values)
     settings.refuse_unless(use_bidirectional_attention=False)
     period = settings.whole("sliding_window_pattern", 6) if third else 2
-    usual = _pattern(settings.whole("num_hidden_layers"), period)
+    usual = _pattern(settings.layers("num_hidden_layers"), period)
     layer_types = read_layer_types(settings, usual)
     return ModelConfig(
         vocab_size=settings.whole("vocab_size"),
@@ -142,12 +151,12 @@ def _cap(settings: Settings, key: str, default: float | None) -> float | None:
 
 def _read_two_ropes(settings: Settings) -> dict[LayerType, RopeConfig]:
     """Window and full layers turn by different bases; scaling is for full layers only."""
-    found = settings.values.get("rope_parameters") or {}
-    full = found.get("full_attention") or settings.values.get("rope_scaling") or {}
+    found = Settings(settings.table("rope_parameters"), settings.where)
+    full = found.table("full_attention") or settings.table("rope_scaling")
     return {
         WINDOW: read_one_rope(
             settings,
-            found.get("sliding_attention") or {},
+            found.table("sliding_attention"),
             settings.number("rope_local_base_freq", 10_000.0),
         ),
         FULL: read_one_rope(settings, full, settings.number("rope_theta", 1_000_000.0)),
@@ -173,6 +182,73 @@ def rules(config: ModelConfig) -> RuleTable:
     return RuleTable(rows, optional_prefix="model.")
 
 
+# Architecture -> number of blocks of the one size whose scores are scaled by d_model / n_heads in
+# place of d_head, 27B in both; files do not say.
+SCALED_BY_MODEL: Mapping[str, int] = {"gemma2": 46, "gemma3": 62}
+
+
+def config_from_gguf(gguf: GgufFile) -> ModelConfig:
+    """Read a GGUF file of architecture "gemma2" or "gemma3".
+
+    Raises:
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
+    """
+    settings, common = gguf_settings(gguf), read_llama_like(gguf)
+    third = gguf.architecture == "gemma3"
+    layer_types = read_gguf_layer_types(settings, common.n_layers, usual_period=6 if third else 2)
+    heads = common.attention
+    scale = heads.scale
+    if scale is None and common.n_layers == SCALED_BY_MODEL[gguf.architecture]:
+        scale = (common.d_model / heads.n_heads) ** -0.5
+    full = common.rope[FULL]
+    local = RopeConfig(theta=settings.number(Key.ROPE_BASE_WINDOW, 10_000.0)) if third else full
+    return replace(
+        common,
+        layer_types=layer_types,
+        attention=replace(
+            heads,
+            scale=scale,
+            # Gemma 2's first files leave it out; all its sizes have 4,096
+            window=settings.whole(Key.WINDOW, None if third else 4_096),
+            score_cap=None if third else settings.number(Key.SCORE_CAP, 50.0),
+            qk_norm="head" if third else "none",
+        ),
+        ffn=replace(common.ffn, activation="gelu_tanh"),
+        norm=replace(common.norm, unit_offset=True),
+        norm_position="sandwich",
+        rope={WINDOW: local, FULL: full},
+        embedding_scale=common.d_model**0.5,
+        logit_cap=_gguf_logit_cap(settings, third),
+    )
+
+
+def _gguf_logit_cap(settings: Settings, third: bool) -> float | None:
+    if third and settings.raw(Key.LOGIT_CAP) is None:
+        return None
+    return settings.number(Key.LOGIT_CAP, 30.0)
+
+
+# Gemma has no place for a system message: it goes in front of the first of the user's.
+CHAT = ChatFormat(
+    name="Gemma",
+    source="Gemma formatting and system instructions, ai.google.dev",
+    template=(
+        "{{ bos_token }}"
+        "{% set first = 1 if messages[0].role == 'system' else 0 %}"
+        "{% for message in messages[first:] %}"
+        "{% if message.role != ('assistant' if loop.index0 % 2 else 'user') %}"
+        "{{ raise_exception('After an optional system message, user and assistant take turns') }}"
+        "{% endif %}"
+        "{{ '<start_of_turn>' + ('model' if message.role == 'assistant' else 'user') + '\n' }}"
+        "{% if loop.first and first %}{{ messages[0].content + '\n\n' }}{% endif %}"
+        "{{ message.content | trim + '<end_of_turn>\n' }}"
+        "{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
+    ),
+    needs=("<start_of_turn>",),
+    ends=("<end_of_turn>",),
+)
+
 FAMILY = Family(
     name="Gemma",
     source="Gemma Team 2024 and 2025, arXiv 2408.00118 and 2503.19786",
@@ -180,4 +256,6 @@ FAMILY = Family(
     presets=PRESETS,
     config_from_hf=config_from_hf,
     rules=rules,
+    gguf=GgufFormat(("gemma2", "gemma3"), config_from_gguf, gguf_rules),
+    chat_formats=(CHAT,),
 )

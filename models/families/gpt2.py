@@ -9,7 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from models.config import FULL, AttentionConfig, DropoutConfig, FfnConfig, ModelConfig, NormConfig
-from models.family import Family, GgufFormat, Settings, Shape, activation_named
+from models.family import Family, ForeignFormat, GgufFormat, Settings, activation_named
+from models.gguf_file import GgufFile
+from models.gguf_layout import (
+    OUTPUT,
+    TOKEN_EMBEDDING,
+    Key,
+    gguf_settings,
+    read_n_heads,
+    read_n_layers,
+    read_vocab_size,
+)
 from models.weight_rules import SPLIT_QKV, TRANSPOSE, Layout, RuleTable, WeightRule
 
 
@@ -75,7 +85,7 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
         vocab_size=settings.whole("vocab_size"),
         context_length=settings.whole("n_positions", values.get("n_ctx")),
         d_model=d_model,
-        layer_types=(FULL,) * settings.whole("n_layer"),
+        layer_types=(FULL,) * settings.layers("n_layer"),
         attention=_attention(settings.whole("n_head"), d_model, scale=None if scaled else 1.0),
         ffn=FfnConfig(
             d_ff=settings.whole("n_inner", 4 * d_model),
@@ -135,22 +145,21 @@ def rules(config: ModelConfig) -> RuleTable:
     return RuleTable(tuple(rows), optional_prefix="transformer.")
 
 
-def config_from_gguf(metadata: Mapping[str, Any], shapes: Mapping[str, Shape]) -> ModelConfig:
+def config_from_gguf(gguf: GgufFile) -> ModelConfig:
     """Read the metadata of a GGUF file of architecture "gpt2".
 
     Raises:
         ConfigError: A key is missing.
     """
-    settings = Settings(metadata, "the GGUF file")
-    d_model = settings.whole("gpt2.embedding_length")
-    n_layers = settings.whole("gpt2.block_count")
+    settings = gguf_settings(gguf)
+    d_model = settings.whole(Key.EMBEDDING_LENGTH)
     return replace(
-        _wider(d_model, n_layers, settings.whole("gpt2.attention.head_count")),
-        vocab_size=shapes.get("token_embd.weight", (0,))[0],
-        context_length=settings.whole("gpt2.context_length"),
-        ffn=replace(_feed_forward(d_model), d_ff=settings.whole("gpt2.feed_forward_length")),
-        norm=NormConfig(kind="layernorm", eps=settings.number("gpt2.attention.layer_norm_epsilon")),
-        tied_head="output.weight" not in shapes,
+        _wider(d_model, read_n_layers(gguf), read_n_heads(settings)),
+        vocab_size=read_vocab_size(gguf),
+        context_length=settings.whole(Key.CONTEXT_LENGTH),
+        ffn=replace(_feed_forward(d_model), d_ff=settings.whole(Key.FEED_FORWARD_LENGTH)),
+        norm=NormConfig(kind="layernorm", eps=settings.number(Key.LAYERNORM_EPS)),
+        tied_head=OUTPUT not in gguf.tensors,
     )
 
 
@@ -165,15 +174,21 @@ def gguf_rules(config: ModelConfig) -> RuleTable:
         "ffn_norm": "blk.{i}.ffn_norm",
     }
     rows = [
-        WeightRule("token_embd.weight", "embed.weight"),
+        WeightRule(TOKEN_EMBEDDING, "embed.weight"),
         WeightRule("position_embd.weight", "position_embed.weight"),
         WeightRule("output_norm.weight", "final_norm.weight"),
         WeightRule("output_norm.bias", "final_norm.bias"),
-        WeightRule("output.weight", () if config.tied_head else "head.weight"),
+        WeightRule(OUTPUT, () if config.tied_head else "head.weight"),
         *_block_rules(names, (SPLIT_QKV,), ()),
     ]
     return RuleTable(tuple(rows))
 
+
+TENSORFLOW = ForeignFormat(
+    pattern="model.ckpt.*",
+    name="OpenAI's TensorFlow checkpoint",
+    instead="openai-community/gpt2, gpt2-medium, gpt2-large or gpt2-xl on the Hugging Face Hub",
+)
 
 FAMILY = Family(
     name="GPT-2",
@@ -182,5 +197,6 @@ FAMILY = Family(
     presets=PRESETS,
     config_from_hf=config_from_hf,
     rules=rules,
-    gguf=GgufFormat("gpt2", config_from_gguf, gguf_rules),
+    gguf=GgufFormat(("gpt2",), config_from_gguf, gguf_rules),
+    foreign=(TENSORFLOW,),
 )

@@ -5,25 +5,30 @@ Allal et al. 2025, arXiv 2502.02737) is the same shape with other numbers.
 
 Llama 3.1 and 3.2 stretch the context by rescaled frequencies (Grattafiori et al. 2024, arXiv
 2407.21783). Names of tensors and keys of config.json are in `models/hf_layout.py`, since most later
-families took them over.
+families took them over; Meta's own files are in `llama_meta.py`.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from models.config import (
     FULL,
+    WINDOW,
     AttentionConfig,
     DropoutConfig,
     FfnConfig,
     ModelConfig,
     NormConfig,
 )
-from models.family import Family, GgufFormat, Settings, Shape
-from models.hf_layout import hf_rules, read_gated_ffn, read_heads, read_rope, scaling_error
+from models.families import llama_chat, llama_meta
+from models.family import Family, GgufFormat, Settings, StateDictFormat
+from models.gguf_file import GgufFile
+from models.gguf_layout import Key, gguf_rules, gguf_settings, read_llama_like
+from models.hf_layout import hf_rules, read_gated_ffn, read_heads, read_rope
 from models.rope_config import Llama3Scaling, RopeConfig
-from models.weight_rules import PAIRS_TO_HALVES, RuleTable, WeightRule
+from models.weight_rules import RuleTable
 
 
 def _scaled(factor: float) -> Llama3Scaling:
@@ -170,7 +175,7 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
         ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
     """
     settings = Settings(values)
-    layer_types = (FULL,) * settings.whole("num_hidden_layers")
+    layer_types = (FULL,) * settings.layers("num_hidden_layers")
     return ModelConfig(
         vocab_size=settings.whole("vocab_size"),
         context_length=settings.whole("max_position_embeddings", 2_048),
@@ -186,71 +191,32 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     )
 
 
-def config_from_gguf(metadata: Mapping[str, Any], shapes: Mapping[str, Shape]) -> ModelConfig:
-    """Read the metadata of a GGUF file of architecture "llama".
+def config_from_gguf(gguf: GgufFile) -> ModelConfig:
+    """Read a GGUF file of architecture "llama", which is Mistral's too.
+
+    A window that the file states is kept, since the weights were trained with it; llama.cpp itself
+    reads such files without it.
 
     Raises:
-        ConfigError: A key is missing, or the file needs experts or RoPE scaling.
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
     """
-    settings = Settings(metadata, "the GGUF file")
-    if "rope_freqs.weight" in shapes:
-        raise scaling_error(settings.where, "llama3")
-    n_heads = settings.whole("llama.attention.head_count")
-    d_model = settings.whole("llama.embedding_length")
-    d_head = settings.whole("llama.attention.key_length", d_model // n_heads)
-    settings.refuse_unless(
-        llama__expert_count=0,
-        llama__rope__scaling__type="none",
-        llama__rope__dimension_count=d_head,
-    )
-    return ModelConfig(
-        vocab_size=shapes.get("token_embd.weight", (0,))[0],
-        context_length=settings.whole("llama.context_length"),
-        d_model=d_model,
-        layer_types=(FULL,) * settings.whole("llama.block_count"),
-        attention=AttentionConfig(
-            n_heads=n_heads,
-            n_kv_heads=settings.whole("llama.attention.head_count_kv", n_heads),
-            d_head=d_head,
-            qkv_bias="blk.0.attn_q.bias" in shapes,
-            out_bias="blk.0.attn_output.bias" in shapes,
-        ),
-        ffn=FfnConfig(
-            d_ff=settings.whole("llama.feed_forward_length"),
-            activation="silu",
-            gated=True,
-            bias="blk.0.ffn_up.bias" in shapes,
-        ),
-        norm=NormConfig(
-            kind="rmsnorm", eps=settings.number("llama.attention.layer_norm_rms_epsilon")
-        ),
-        positions="rope",
-        rope={FULL: RopeConfig(theta=settings.number("llama.rope.freq_base", 10_000.0))},
-        tied_head="output.weight" not in shapes,
+    settings = gguf_settings(gguf)
+    settings.refuse_unless(**{Key.EXPERT_COUNT.value: 0})
+    common = read_llama_like(gguf)
+    window = settings.whole(Key.WINDOW, 0, least=0)  # 0 stands for none
+    if not window:
+        return common
+    return replace(
+        common,
+        layer_types=(WINDOW,) * common.n_layers,
+        attention=replace(common.attention, window=window),
+        rope={WINDOW: common.rope[FULL]},
     )
 
 
-def gguf_rules(config: ModelConfig) -> RuleTable:
+def llama_gguf_rules(config: ModelConfig) -> RuleTable:
     """Names of GGUF files; rows of q and k lie in neighbouring pairs there."""
-    theirs, ours = "blk.{i}", "blocks.{i}"
-    rows = [
-        WeightRule("token_embd.weight", "embed.weight"),
-        WeightRule(f"{theirs}.attn_norm.weight", f"{ours}.attn_norm.weight"),
-        WeightRule(f"{theirs}.ffn_norm.weight", f"{ours}.ffn_norm.weight"),
-        WeightRule("output_norm.weight", "final_norm.weight"),
-        WeightRule("output.weight", () if config.tied_head else "head.weight"),
-    ]
-    for kind in ("weight", "bias"):
-        rows += [
-            WeightRule(f"{theirs}.attn_q.{kind}", f"{ours}.attn.q_proj.{kind}", (PAIRS_TO_HALVES,)),
-            WeightRule(f"{theirs}.attn_k.{kind}", f"{ours}.attn.k_proj.{kind}", (PAIRS_TO_HALVES,)),
-            WeightRule(f"{theirs}.attn_v.{kind}", f"{ours}.attn.v_proj.{kind}"),
-            WeightRule(f"{theirs}.attn_output.{kind}", f"{ours}.attn.o_proj.{kind}"),
-            WeightRule(f"{theirs}.ffn_gate.{kind}", f"{ours}.ffn.gate_proj.{kind}"),
-            WeightRule(f"{theirs}.ffn_up.{kind}", f"{ours}.ffn.up_proj.{kind}"),
-            WeightRule(f"{theirs}.ffn_down.{kind}", f"{ours}.ffn.down_proj.{kind}"),
-        ]
-    return RuleTable(tuple(rows))
+    return gguf_rules(config, neighbouring_pairs=True)
 
 
 FAMILY = Family(
@@ -260,5 +226,11 @@ FAMILY = Family(
     presets=PRESETS,
     config_from_hf=config_from_hf,
     rules=hf_rules,
-    gguf=GgufFormat("llama", config_from_gguf, gguf_rules),
+    gguf=GgufFormat(("llama",), config_from_gguf, llama_gguf_rules),
+    chat_formats=llama_chat.CHAT_FORMATS,
+    state_dict=StateDictFormat(
+        llama_meta.MARKER,
+        partial(llama_meta.config_from_params, presets=PRESETS.values()),
+        llama_meta.rules,
+    ),
 )

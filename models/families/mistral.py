@@ -20,6 +20,7 @@ from models.config import (
 from models.family import Family, Settings
 from models.hf_layout import hf_rules, read_gated_ffn, read_heads, read_rope
 from models.rope_config import RopeConfig
+from models.tokenizers.chat_format import ChatFormat
 
 # huggingface.co/mistralai/Mistral-7B-v0.1/blob/main/config.json
 MISTRAL_7B_V01 = ModelConfig(
@@ -56,7 +57,7 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     """
     settings = Settings(values)
     window = None if values.get("sliding_window") is None else settings.whole("sliding_window")
-    layer_types = (FULL if window is None else WINDOW,) * settings.whole("num_hidden_layers")
+    layer_types = (FULL if window is None else WINDOW,) * settings.layers("num_hidden_layers")
     return ModelConfig(
         vocab_size=settings.whole("vocab_size"),
         context_length=settings.whole("max_position_embeddings", 131_072),
@@ -72,6 +73,63 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     )
 
 
+# Three generations of one format: as text with spaces; `[INST]` as a token, where SentencePiece
+# needs a space before a word; the same without. The system message goes in front of a message of
+# the user's: the first one, later the last one.
+_CHAT = """\
+{%- set first = 1 if messages[0].role == 'system' else 0 -%}
+{%- set turns = messages[first:] -%}
+{{- bos_token -}}
+{%- for message in turns -%}
+{%- if message.role != ('assistant' if loop.index0 % 2 else 'user') -%}
+{{- raise_exception('After an optional system message, user and assistant take turns') -}}
+{%- endif -%}
+{%- if message.role == 'assistant' -%}
+{{- AFTER + message.content + eos_token -}}
+{%- else -%}
+{{- '[INST]' + BEFORE -}}
+{%- if first and HOLDS_SYSTEM -%}{{- messages[0].content + '\n\n' -}}{%- endif -%}
+{{- message.content + END -}}
+{%- endif -%}
+{%- endfor -%}
+"""
+
+
+def _chat_template(before: str, end: str, after: str, holds_system: str) -> str:
+    return (
+        _CHAT.replace("BEFORE", repr(before))
+        .replace("END", repr(end))
+        .replace("AFTER", repr(after))
+        .replace("HOLDS_SYSTEM", holds_system)
+    )
+
+
+CHAT_FORMATS = (
+    ChatFormat(
+        name="Mistral v1",
+        source="mistral-common, instruct tokenizer v1 (2023)",
+        template=_chat_template(" ", " [/INST]", " ", "loop.first"),
+        lacks=("[INST]",),
+        marks_word_starts=True,
+    ),
+    ChatFormat(
+        name="Mistral v3",
+        source="mistral-common, instruct tokenizer v3 (2024)",
+        template=_chat_template(" ", "[/INST]", " ", "loop.last"),
+        needs=("[INST]", "[/INST]"),
+        lacks=("[SYSTEM_PROMPT]",),
+        marks_word_starts=True,
+    ),
+    ChatFormat(
+        name="Mistral v3 (tekken)",
+        source="mistral-common, instruct tokenizer v3 with tekken (2024)",
+        template=_chat_template("", "[/INST]", "", "loop.last"),
+        needs=("[INST]", "[/INST]"),
+        lacks=("[SYSTEM_PROMPT]",),
+        marks_word_starts=False,
+    ),
+)
+
 FAMILY = Family(
     name="Mistral",
     source="Jiang et al. 2023, arXiv 2310.06825",
@@ -79,4 +137,5 @@ FAMILY = Family(
     presets=PRESETS,
     config_from_hf=config_from_hf,
     rules=hf_rules,
+    chat_formats=CHAT_FORMATS,
 )

@@ -20,7 +20,15 @@ from models.config import (
     ModelConfig,
     NormConfig,
 )
-from models.family import Family, Settings
+from models.family import Family, GgufFormat, Settings
+from models.gguf_file import GgufFile
+from models.gguf_layout import (
+    Key,
+    gguf_rules,
+    gguf_settings,
+    read_gguf_layer_types,
+    read_llama_like,
+)
 from models.hf_layout import (
     hf_rules,
     read_gated_ffn,
@@ -30,6 +38,7 @@ from models.hf_layout import (
     read_rope,
 )
 from models.rope_config import RopeConfig, YarnScaling
+from models.tokenizers.chat_format import CHATML
 
 
 def _pattern(n_layers: int) -> tuple[LayerType, ...]:
@@ -73,7 +82,7 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     """
     settings = Settings(values)
     third = values.get("model_type") == "olmo3"
-    n_layers = settings.whole("num_hidden_layers")
+    n_layers = settings.layers("num_hidden_layers")
     layer_types = read_layer_types(settings, _pattern(n_layers) if third else (FULL,) * n_layers)
     return ModelConfig(
         vocab_size=settings.whole("vocab_size"),
@@ -97,13 +106,39 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
 
 def _read_two_ropes(settings: Settings) -> dict[LayerType, RopeConfig]:
     """Scaling is for full layers only, also where the file states it once for all."""
-    found = settings.values.get("rope_parameters") or {}
-    full = found.get("full_attention") or settings.values.get("rope_scaling") or {}
+    found = Settings(settings.table("rope_parameters"), settings.where)
+    full = found.table("full_attention") or settings.table("rope_scaling")
     theta = settings.number("rope_theta", 500_000.0)
     return {
-        WINDOW: read_one_rope(settings, found.get("sliding_attention") or {}, theta),
+        WINDOW: read_one_rope(settings, found.table("sliding_attention"), theta),
         FULL: read_one_rope(settings, full, theta),
     }
+
+
+def config_from_gguf(gguf: GgufFile) -> ModelConfig:
+    """Read a GGUF file of architecture "olmo2"; one with a window is Olmo 3.
+
+    Raises:
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
+    """
+    settings = gguf_settings(gguf)
+    common = read_llama_like(gguf)
+    common = replace(
+        common,
+        attention=replace(common.attention, qk_norm="full"),
+        norm_position="post_sublayer",
+    )
+    window = settings.whole(Key.WINDOW, 0, least=0)  # 0 stands for none
+    if not window:
+        return common
+    full = common.rope[FULL]
+    theta = settings.number(Key.ROPE_BASE_WINDOW, full.theta)
+    return replace(
+        common,
+        layer_types=read_gguf_layer_types(settings, common.n_layers, usual_period=4),
+        attention=replace(common.attention, window=window),
+        rope={WINDOW: RopeConfig(theta=theta), FULL: full},
+    )
 
 
 FAMILY = Family(
@@ -113,4 +148,6 @@ FAMILY = Family(
     presets=PRESETS,
     config_from_hf=config_from_hf,
     rules=hf_rules,
+    gguf=GgufFormat(("olmo2",), config_from_gguf, gguf_rules),
+    chat_formats=(CHATML,),
 )

@@ -22,7 +22,16 @@ from models.config import (
     NormConfig,
     QkNorm,
 )
-from models.family import Family, Settings
+from models.family import Family, GgufFormat, Settings
+from models.gguf_file import GgufFile
+from models.gguf_layout import (
+    ROUTER,
+    SOFTMAX_GATING,
+    Key,
+    gguf_rules,
+    gguf_settings,
+    read_llama_like,
+)
 from models.hf_layout import (
     hf_rules,
     read_gated_ffn,
@@ -31,6 +40,7 @@ from models.hf_layout import (
     read_rope,
 )
 from models.rope_config import RopeConfig
+from models.tokenizers.chat_format import CHATML
 
 # huggingface.co/Qwen/Qwen2.5-0.5B/blob/main/config.json
 QWEN25_05B = ModelConfig(
@@ -131,12 +141,12 @@ def _window(settings: Settings) -> int | None:
 
 def _usual_layer_types(settings: Settings) -> tuple[LayerType, ...]:
     """With a window, layers from `max_window_layers` on have it; with experts, all."""
-    n_layers = settings.whole("num_hidden_layers")
+    n_layers = settings.layers("num_hidden_layers")
     if _window(settings) is None:
         return (FULL,) * n_layers
     if settings.values.get("model_type") == "qwen3_moe":
         return (WINDOW,) * n_layers
-    first = settings.whole("max_window_layers", 28)
+    first = settings.whole("max_window_layers", 28, least=0)
     return tuple(WINDOW if i >= first else FULL for i in range(n_layers))
 
 
@@ -151,6 +161,48 @@ def _read_moe(settings: Settings) -> MoeConfig:
     )
 
 
+def config_from_gguf(gguf: GgufFile) -> ModelConfig:
+    """Read a GGUF file of architecture "qwen2", "qwen3" or "qwen3moe".
+
+    Raises:
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
+    """
+    settings = gguf_settings(gguf)
+    common = read_llama_like(gguf)
+    if settings.whole(Key.WINDOW, 0, least=0) < common.context_length:  # a wider one hides nothing
+        # which layers have it is not in the file
+        settings.refuse_unless(**{Key.WINDOW.value: 0})
+    if gguf.architecture == "qwen2":
+        return common
+    heads = replace(common.attention, qk_norm="head")
+    if gguf.architecture == "qwen3":
+        return replace(common, attention=heads)
+    return replace(common, attention=heads, moe=_read_gguf_moe(gguf, settings))
+
+
+def _read_gguf_moe(gguf: GgufFile, settings: Settings) -> MoeConfig:
+    settings.refuse_unless(
+        **{
+            Key.EXPERT_SHARED_COUNT.value: 0,
+            Key.EXPERT_GATING_FUNC.value: SOFTMAX_GATING,
+            Key.EXPERT_WEIGHTS_SCALE.value: 1.0,
+        }
+    )
+    n_experts = settings.whole(Key.EXPERT_COUNT)
+    router = gguf.tensors.get(f"blk.0.{ROUTER}.weight")
+    shape = None if router is None else router.shape
+    if shape is None or shape[:1] != (n_experts,):  # not a number to build from
+        kind = f"the number of rows of a router of shape {shape}"
+        raise settings.wrong(Key.EXPERT_COUNT, n_experts, kind)
+    return MoeConfig(
+        n_experts=n_experts,
+        n_active=settings.whole(Key.EXPERT_USED_COUNT),
+        d_ff=settings.whole(Key.EXPERT_FEED_FORWARD_LENGTH),
+        # llama.cpp divides whatever the original did, so its files do not always say
+        normalise_weights=settings.flag(Key.EXPERT_WEIGHTS_NORM, True),
+    )
+
+
 FAMILY = Family(
     name="Qwen",
     source="Yang et al. 2024 and 2025, arXiv 2407.10671 and 2505.09388",
@@ -158,4 +210,6 @@ FAMILY = Family(
     presets=PRESETS,
     config_from_hf=config_from_hf,
     rules=hf_rules,
+    gguf=GgufFormat(("qwen2", "qwen3", "qwen3moe"), config_from_gguf, gguf_rules),
+    chat_formats=(CHATML,),
 )

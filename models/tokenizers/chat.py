@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from models.errors import TokenizerError
 from models.tokenizers.tokenizer import Tokenizer, replace_lone_surrogates
@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 Message = Mapping[str, str]
+T = TypeVar("T")
 
 # Planes 4 to 16 of Unicode: unassigned and private-use characters, none of which templates print.
 _UNUSED_CHARACTERS = range(0x40000, 0x10FFFE)
+
+_LONGEST_PROBLEM = 1_000  # characters of what a template itself says, which a page shows
 
 
 class ChatTemplate:
@@ -43,6 +46,10 @@ class ChatTemplate:
 
     Attributes:
         source: The template's text.
+        format_name: None if the model's files bring the template; else the name of the well-known
+            format that stands in for it (chat_format.py).
+        stop_ids: Tokens that end an answer in that format; empty if the files bring the template,
+            as these also name such tokens.
     """
 
     def __init__(
@@ -51,6 +58,8 @@ class ChatTemplate:
         tokenizer: Tokenizer,
         *,
         variables: Mapping[str, object] = MappingProxyType({}),
+        format_name: str | None = None,
+        stop_ids: frozenset[int] = frozenset(),
     ) -> None:
         """Keep a template; it is compiled when it is first used.
 
@@ -58,10 +67,50 @@ class ChatTemplate:
             source: A Jinja template, as models bring it.
             tokenizer: The model's tokenizer.
             variables: More that the template may read, such as `enable_thinking`.
+            format_name: As the attribute.
+            stop_ids: As the attribute.
+
+        Raises:
+            TokenizerError: `variables` offer tools, which we do not run.
         """
+        if variables.get("tools"):
+            raise _no_tools("the variable 'tools' was given")
         self.source = source
+        self.format_name = format_name
+        self.stop_ids = stop_ids
         self._tokenizer = tokenizer
         self._variables = {**_special_variables(tokenizer), **variables}
+
+    def with_variables(self, **variables: object) -> ChatTemplate:
+        """The same template with more variables set.
+
+        Args:
+            **variables: For example `enable_thinking=False`; see `variables_read`.
+
+        Returns:
+            A new template.
+
+        Raises:
+            TokenizerError: The variables offer tools, which we do not run.
+        """
+        return ChatTemplate(
+            self.source,
+            self._tokenizer,
+            variables={**self._variables, **variables},
+            format_name=self.format_name,
+            stop_ids=self.stop_ids,
+        )
+
+    @cached_property
+    def variables_read(self) -> frozenset[str]:
+        """Names that the template asks for: a Qwen3 has `enable_thinking` among them.
+
+        Raises:
+            TokenizerError: The template is no valid one.
+        """
+        from models.tokenizers.template_environment import find_variables
+
+        return _guard(lambda: find_variables(self.source))
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
         """Write a conversation as the model was trained to see it.
@@ -141,14 +190,22 @@ class ChatTemplate:
         from models.tokenizers.template_environment import render_template
 
         variables = {
-            "tools": None,
             "documents": None,
             **self._variables,
             "messages": messages,
             "add_generation_prompt": add_generation_prompt,
         }
         n_characters = sum(len(text) for message in messages for text in message.values())
-        return _guard(lambda: render_template(self._template, variables, n_characters))
+
+        def run(tools: object) -> str:
+            return render_template(self._template, {**variables, "tools": tools}, n_characters)
+
+        try:
+            return _guard(lambda: run(None))
+        except TokenizerError as error:
+            if "tools" in self.source and _succeeds(lambda: run([_any_tool()])):
+                raise _no_tools("its template works only with tools") from error
+            raise
 
     @cached_property
     def _template(self) -> Template:
@@ -190,6 +247,8 @@ def _check_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
     for number, message in enumerate(messages, start=1):
         if not isinstance(message, Mapping) or not {"role", "content"} <= message.keys():
             raise _bad_messages(f"number {number} is {message!r:.80}")
+        if message["role"] == "tool" or message.get("tool_calls"):
+            raise _no_tools(f"message {number} is of a tool or calls one")
         for key, value in message.items():
             if not isinstance(value, str):
                 raise _bad_messages(f"{key} of number {number} is a {type(value).__name__}")
@@ -206,14 +265,37 @@ def _bad_messages(problem: str) -> TokenizerError:
     )
 
 
-def _guard(run: Callable[[], str]) -> str:
+def _no_tools(problem: str) -> TokenizerError:
+    return TokenizerError(
+        f"Glassbox offers a model no tools to call, but {problem}. Use plain messages of a user, "
+        f"an assistant and perhaps a system, or choose another model.",
+        code="chat-tools-unsupported",
+        problem=problem,
+    )
+
+
+def _any_tool() -> dict[str, object]:
+    """What templates expect of a tool: tells whether one fails for want of tools."""
+    function = {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}}}
+    return {"type": "function", "function": function}
+
+
+def _succeeds(run: Callable[[], str]) -> bool:
+    try:
+        _guard(run)
+    except TokenizerError:
+        return False
+    return True
+
+
+def _guard(run: Callable[[], T]) -> T:
     """Run foreign code; whatever it raises becomes an error with the template's own words."""
     from jinja2 import TemplateSyntaxError
 
     try:
         return run()
     except Exception as error:  # a template can fail in any way that Python code can
-        problem = f"{error}" or type(error).__name__
+        problem = f"{error}"[:_LONGEST_PROBLEM] or type(error).__name__
         where = f" (line {error.lineno})" if isinstance(error, TemplateSyntaxError) else ""
         raise TokenizerError(
             f"The model's chat template refuses this conversation: {problem}{where}. Change the "

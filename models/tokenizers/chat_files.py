@@ -6,11 +6,12 @@ chat_template.json      the same key, in folders of models that also see images
 GGUF                    the key tokenizer.chat_template
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from models.gguf_file import GgufFile
 from models.tokenizers.chat import ChatTemplate
+from models.tokenizers.chat_format import ChatFormat, choose_chat_format
 from models.tokenizers.reading import damaged_file, read_json_object, read_text
 from models.tokenizers.tokenizer import Tokenizer
 
@@ -55,6 +56,36 @@ def gguf_chat_template(gguf: GgufFile, tokenizer: Tokenizer) -> ChatTemplate | N
     """
     source = _choose_default(gguf.metadata.get("tokenizer.chat_template"), gguf.path)
     return None if source is None else ChatTemplate(source, tokenizer)
+
+
+def default_chat_template(
+    formats: Sequence[ChatFormat],
+    tokenizer: Tokenizer,
+    *,
+    names: Iterable[str],
+    stop_ids: frozenset[int],
+) -> ChatTemplate | None:
+    """The well-known format of an instruct model whose files bring no template.
+
+    Args:
+        formats: Those of its family.
+        tokenizer: Its tokenizer.
+        names: What the model is called, by its folder, repository or file.
+        stop_ids: Tokens that its files name as the end of an answer.
+
+    Returns:
+        The template, with `format_name` and `stop_ids` set; None for what counts as a base model
+        (chat_format.py has the rule).
+    """
+    found = choose_chat_format(formats, tokenizer, names=names, stop_ids=stop_ids)
+    if found is None:
+        return None
+    return ChatTemplate(
+        found.template,
+        tokenizer,
+        format_name=found.name,
+        stop_ids=found.end_ids(tokenizer),
+    )
 
 
 def _choose_default(entry: object, path: Path) -> str | None:

@@ -1,23 +1,25 @@
 """Loads the tokenizer of a Hugging Face folder.
 
-    tokenizer.json            the whole tokenizer: vocabulary, merges, cutting into words, decoding
-    tokenizer_config.json     which tokens begin and end a text, whether the first is put in front
-    special_tokens_map.json   the same, in older folders
-    vocab.json, merges.txt    GPT-2's form, also named encoder.json and vocab.bpe
+    tokenizer.json           the whole tokenizer: vocabulary, merges, cutting into words, decoding
+    vocab.json, merges.txt   GPT-2's form, also named encoder.json and vocab.bpe
+    tokenizer.model          SentencePiece (Llama 2, Mistral, Gemma), or the ranks of Llama 3
 
-A token is named by its text, or (older form) by an object whose `content` is its text.
+The first of these that is there is taken. Small files beside it name special tokens: settings.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.errors import TokenizerError
 from models.tokenizers.library_tokenizer import LibraryTokenizer, TokenWriting
-from models.tokenizers.rank_files import load_gpt2_folder
-from models.tokenizers.reading import damaged_file, read_json_object
+from models.tokenizers.rank_files import load_gpt2_folder, load_llama3_tokenizer
+from models.tokenizers.reading import check_merges, damaged_file, read_json_object
+from models.tokenizers.sentencepiece_folder import load_sentencepiece_folder
+from models.tokenizers.settings import named_text, read_settings
 from models.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -42,19 +44,21 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     if gpt2 is not None:
         return gpt2
     if (folder / "tokenizer.model").is_file():
-        raise TokenizerError(
-            f"{folder.name} has its vocabulary only as tokenizer.model, which is not supported "
-            f"yet. Make a tokenizer.json of it with transformers: "
-            f"AutoTokenizer.from_pretrained(folder).save_pretrained(folder).",
-            code="tokenizer-sentencepiece",
-            file=f"{folder.name}/tokenizer.model",
-        )
+        if _holds_ranks(folder / "tokenizer.model"):
+            return load_llama3_tokenizer(folder / "tokenizer.model")
+        return load_sentencepiece_folder(folder)
     raise TokenizerError(
-        f"{folder.name} holds no tokenizer. Add its tokenizer.json (or vocab.json and merges.txt) "
-        f"to the folder.",
+        f"{folder.name} holds no tokenizer. Add its tokenizer.json (or vocab.json and merges.txt, "
+        f"or tokenizer.model) to the folder.",
         code="tokenizer-missing",
         folder=folder.name,
     )
+
+
+def _holds_ranks(path: Path) -> bool:
+    """Llama 3 gave the name of a SentencePiece file to lines of base64 and a rank."""
+    with path.open("rb") as file:
+        return re.match(rb"[A-Za-z0-9+/]+=* \d+\r?\n", file.read(200)) is not None
 
 
 def _load_tokenizer_json(folder: Path) -> LibraryTokenizer:
@@ -63,11 +67,12 @@ def _load_tokenizer_json(folder: Path) -> LibraryTokenizer:
     path = folder / "tokenizer.json"
     description = read_json_object(path)
     writing, strips_first_space = _read_writing(description, path)
+    check_merges(path, *_read_merges(description.get("model")))
     try:
         library = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing more precise
         raise damaged_file(path, str(error)) from error
-    settings = _read_settings(folder)
+    settings = read_settings(folder)
     bos_id = _find_named(library, settings, "bos_token", folder)
     return LibraryTokenizer(
         library,
@@ -81,22 +86,27 @@ def _load_tokenizer_json(folder: Path) -> LibraryTokenizer:
     )
 
 
-def _read_settings(folder: Path) -> dict[str, object]:
-    """The two settings files as one; tokenizer_config.json wins."""
-    settings: dict[str, object] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
-        if (folder / name).is_file():
-            found = read_json_object(folder / name)
-            settings |= {key: value for key, value in found.items() if value is not None}
-    return settings
+def _read_merges(model: object) -> tuple[list[tuple[str, str]], Collection[str], str]:
+    """Merges, vocabulary and prefix; those that have another form the library itself refuses."""
+    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
+        return [], (), ""
+    merges = model.get("merges")
+    listed = merges if isinstance(merges, list) else []
+    split = [m.split(" ") if isinstance(m, str) else m for m in listed]  # older files: one text
+    pairs = [(m[0], m[1]) for m in split if isinstance(m, list) and _are_two_texts(m)]
+    prefix = model.get("continuing_subword_prefix")
+    return pairs, model["vocab"], prefix if isinstance(prefix, str) else ""
+
+
+def _are_two_texts(values: Sequence[object]) -> bool:
+    return len(values) == 2 and all(isinstance(value, str) for value in values)
 
 
 def _find_named(
     library: tokenizers.Tokenizer, settings: Mapping[str, object], key: str, folder: Path
 ) -> int | None:
     """The id of the token that the settings name, or None when they name none."""
-    named = settings.get(key)
-    text = named.get("content") if isinstance(named, dict) else named
+    text = named_text(settings, key)
     if text is None:
         return None
     token = library.token_to_id(text) if isinstance(text, str) else None

@@ -11,9 +11,11 @@ Source: *SentencePiece* (2018), arXiv 1808.06226, section 3.1 (metaspace).
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import threading
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from models.tokenizers.byte_table import token_text_to_bytes
@@ -74,25 +76,62 @@ class LibraryTokenizer(Tokenizer):
         library.no_padding()
         library.encode_special_tokens = True
         self._writing = writing
+        self._hidden: frozenset[str] = frozenset()
         self._added = {i: token.content for i, token in added.items()}
         self._special_tokens = [token for token in added.values() if token.special]
         self._library = library  # (plain text, at the start of a text)
         self._others: dict[tuple[bool, bool], tokenizers.Tokenizer] = {(False, True): library}
+        before = library.pre_tokenizer
+        self._opens_with_space = before is not None and _never_prepend(
+            json.loads(before.__getstate__())
+        )
         self._lock = threading.Lock()
 
     def encode_continuation(self, text: str, special: bool = False) -> list[int]:
         """As `Tokenizer.encode_continuation`."""
         return self._encode(replace_lone_surrogates(text), special, opening=False)
 
+    def without_special_from(self, first: int) -> LibraryTokenizer | None:
+        """As `Tokenizer.without_special_from`."""
+        hidden = {i: text for text, i in self.special_tokens.items() if i >= first}
+        found = self._library.get_vocab(with_added_tokens=True)
+        if any(i >= first and i not in hidden for i in found.values()):
+            return None
+        smaller = copy.copy(self)  # building another library object takes seconds
+        smaller.vocab_size = first
+        smaller.special_tokens = MappingProxyType(
+            {text: i for text, i in self.special_tokens.items() if i < first}
+        )
+        smaller._special_tokens = [
+            token for token in self._special_tokens if token.content not in hidden.values()
+        ]
+        smaller._hidden = frozenset(hidden.values())
+        smaller.bos_id = None if self.bos_id in hidden else self.bos_id
+        smaller.eos_id = None if self.eos_id in hidden else self.eos_id
+        smaller.pad_id = None if self.pad_id in hidden else self.pad_id
+        return smaller
+
     def _encode(self, text: str, special: bool, opening: bool = True) -> list[int]:
+        if special and any(token in text for token in self._hidden):
+            return self._encode_piecewise(text, opening)
         library = self._variant(special, opening)
         # "fast" does not work out where each token lies in the text, and takes a third of the time.
         return library.encode_batch_fast([text], add_special_tokens=False)[0].ids
 
+    def _encode_piecewise(self, text: str, opening: bool) -> list[int]:
+        """Special tokens parsed, while those that we hide from the library's user stay text."""
+        ids: list[int] = []
+        for index, piece in enumerate(self.split_special(text)):
+            if piece:
+                is_text = index % 2 == 0
+                ids += self._encode(piece, special=not is_text, opening=opening and index == 0)
+        return ids
+
     def _variant(self, special: bool, opening: bool) -> tokenizers.Tokenizer:
         """The library's object for these settings."""
         with self._lock:
-            key = (special, opening)
+            # A copy of a large vocabulary takes seconds: only where it would be another one.
+            key = (special, opening or not self._opens_with_space)
             if key not in self._others:
                 self._others[key] = _copy_with(self._library, special, opening)
             return self._others[key]
@@ -132,11 +171,11 @@ def _copy_with(library: tokenizers.Tokenizer, special: bool, opening: bool) -> t
     return copy
 
 
-def _never_prepend(step: object) -> None:
-    """Turn off, in a pre-tokenizer's JSON, the space before the first word of a text."""
+def _never_prepend(step: object) -> bool:
+    """Turn off, in a pre-tokenizer's JSON, the space before the first word; whether it was on."""
     if not isinstance(step, dict):
-        return
-    if step.get("prepend_scheme") == "first":
+        return False
+    found = step.get("prepend_scheme") == "first"
+    if found:
         step["prepend_scheme"] = "never"
-    for inner in step.get("pretokenizers", ()):
-        _never_prepend(inner)
+    return any([found, *map(_never_prepend, step.get("pretokenizers", ()))])

@@ -1,4 +1,4 @@
-"""Byte-level vocabularies kept as ranks: GPT-2's two files, and the `.tiktoken` files.
+"""Byte-level vocabularies kept as ranks: GPT-2's two files, `.tiktoken` files, and Llama 3's.
 
 Byte pair encoding starts with single bytes and joins, again and again, the two neighbours whose
 join has the lowest rank. In these vocabularies the rank is the id itself, so a table from bytes to
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from models.errors import TokenizerError
 from models.tokenizers.byte_table import token_text_to_bytes
+from models.tokenizers.llama3_ranks import llama3_special_tokens
 from models.tokenizers.reading import damaged_file, read_json_object, read_text
 from models.tokenizers.tokenizer import Tokenizer
 
@@ -72,21 +73,36 @@ _FORMATS: Mapping[str, _RankFormat] = MappingProxyType(
 class RankTokenizer(Tokenizer):
     """A byte-level tokenizer on `tiktoken.Encoding`."""
 
-    def __init__(self, encoding: tiktoken.Encoding, words: str, special: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        encoding: tiktoken.Encoding,
+        words: str,
+        special: Mapping[str, int],
+        *,
+        bos_id: int | None = None,
+        eos_id: int | None = None,
+        pad_id: int | None = None,
+        adds_bos: bool = False,
+    ) -> None:
         """Wrap an encoding.
 
         Args:
             encoding: Made from ranks and special tokens.
             words: The regular expression that cuts texts into words; the encoding's own.
             special: Special tokens, as given to the encoding.
+            bos_id: As for `Tokenizer`.
+            eos_id: As for `Tokenizer`.
+            pad_id: As for `Tokenizer`.
+            adds_bos: As for `Tokenizer`.
         """
         super().__init__(
             name=encoding.name,
             vocab_size=encoding.max_token_value + 1,
             special_tokens=special,
-            eos_id=special.get(_END_OF_TEXT),
-            # GPT-2 has one token for both: it separates the documents it was trained on.
-            bos_id=special.get(_END_OF_TEXT) if words == _GPT2_WORDS else None,
+            bos_id=bos_id,
+            eos_id=eos_id,
+            pad_id=pad_id,
+            adds_bos=adds_bos,
         )
         self._encoding = encoding
         self._words = words
@@ -139,7 +155,7 @@ def load_gpt2_tokenizer(
     _check_merges(merges_file, vocabulary, vocabulary_file)
     first_free = max(vocabulary.values()) + 1
     special |= {text: first_free + i for i, text in enumerate(added_tokens) if text not in special}
-    return _build("gpt2", ranks, _GPT2_WORDS, special, vocabulary_file)
+    return _build_gpt("gpt2", ranks, _GPT2_WORDS, special, vocabulary_file)
 
 
 def load_tiktoken(ranks_file: Path, name: str) -> RankTokenizer:
@@ -165,16 +181,46 @@ def load_tiktoken(ranks_file: Path, name: str) -> RankTokenizer:
             found=name,
             known=", ".join(_FORMATS),
         )
+    ranks = _read_ranks(ranks_file)
+    return _build_gpt(name, ranks, _FORMATS[name].words, _FORMATS[name].special_tokens, ranks_file)
+
+
+def load_llama3_tokenizer(ranks_file: Path) -> RankTokenizer:
+    """Load Llama 3's `tokenizer.model`, which is a `.tiktoken` file.
+
+    Args:
+        ranks_file: The file; others of its folder tell Llama 3 from 3.1 (llama3_ranks.py).
+
+    Returns:
+        The tokenizer; texts end with `<|end_of_text|>`, answers with `<|eot_id|>`.
+
+    Raises:
+        TokenizerError: The file is damaged.
+    """
+    ranks = _read_ranks(ranks_file)
+    special = llama3_special_tokens(len(ranks), ranks_file.parent)
+    return RankTokenizer(
+        _build_encoding(ranks_file.parent.name, ranks, _CL100K_WORDS, special, ranks_file),
+        _CL100K_WORDS,  # Llama 3's own pattern says the same in other words
+        special,
+        bos_id=special["<|begin_of_text|>"],
+        eos_id=special["<|end_of_text|>"],
+        pad_id=special.get("<|finetune_right_pad_id|>"),
+        adds_bos=True,
+    )
+
+
+def _read_ranks(path: Path) -> dict[bytes, int]:
     ranks: dict[bytes, int] = {}
-    for number, line in enumerate(read_text(ranks_file).splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         if not line.strip():
             continue
         try:
             token, rank = line.split()
             ranks[base64.b64decode(token, validate=True)] = int(rank)
         except (ValueError, binascii.Error) as error:
-            raise damaged_file(ranks_file, f"line {number} is no token and rank") from error
-    return _build(name, ranks, _FORMATS[name].words, _FORMATS[name].special_tokens, ranks_file)
+            raise damaged_file(path, f"line {number} is no token and rank") from error
+    return ranks
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:
@@ -200,13 +246,19 @@ def _check_merges(path: Path, vocabulary: Mapping[str, int], vocabulary_file: Pa
         previous = rank
 
 
-def _build(
-    name: str,
-    ranks: dict[bytes, int],
-    words: str,
-    special: Mapping[str, int],
-    path: Path,
+def _build_gpt(
+    name: str, ranks: dict[bytes, int], words: str, special: Mapping[str, int], path: Path
 ) -> RankTokenizer:
+    encoding = _build_encoding(name, ranks, words, special, path)
+    end = special.get(_END_OF_TEXT)
+    # GPT-2 has one token for both: it separates the documents it was trained on.
+    begin = end if words == _GPT2_WORDS else None
+    return RankTokenizer(encoding, words, special, bos_id=begin, eos_id=end)
+
+
+def _build_encoding(
+    name: str, ranks: dict[bytes, int], words: str, special: Mapping[str, int], path: Path
+) -> tiktoken.Encoding:
     import tiktoken
 
     missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
@@ -215,10 +267,9 @@ def _build(
     clash = set(ranks.values()) & set(special.values())
     if clash or len(set(ranks.values())) != len(ranks):
         raise damaged_file(path, f"an id is given twice (or {sorted(clash)} are special tokens)")
-    encoding = tiktoken.Encoding(
+    return tiktoken.Encoding(
         name, pat_str=words, mergeable_ranks=ranks, special_tokens=dict(special)
     )
-    return RankTokenizer(encoding, words, special)
 
 
 def load_gpt2_folder(folder: Path) -> RankTokenizer | None:

@@ -1,9 +1,10 @@
 """Reads the small files of a tokenizer, and says which one is at fault when that fails."""
 
-import json
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from models.errors import TokenizerError
+from models.json_files import parse_json_object
 
 
 def damaged_file(path: Path, problem: str) -> TokenizerError:
@@ -49,9 +50,30 @@ def read_json_object(path: Path) -> dict[str, object]:
         TokenizerError: It is missing, not JSON, or holds something else.
     """
     try:
-        found = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise damaged_file(path, f"it is not JSON ({error})") from error
-    if not isinstance(found, dict):
-        raise damaged_file(path, f"it holds a {type(found).__name__} instead of an object")
-    return found
+        return parse_json_object(read_text(path))
+    except ValueError as error:
+        raise damaged_file(path, str(error)) from error
+
+
+def check_merges(
+    path: Path, merges: Iterable[tuple[str, str]], tokens: Collection[str], prefix: str = ""
+) -> None:
+    """Refuse merges whose parts or result are no tokens: the tokenizers library panics on them.
+
+    Args:
+        path: The file that they come from.
+        merges: Pairs of tokens that are joined.
+        tokens: The vocabulary.
+        prefix: What marks a token inside a word, and is left out of the second when it is joined.
+
+    Raises:
+        TokenizerError: One does not fit.
+    """
+    for left, right in merges:
+        known = left in tokens and right in tokens and left + right.removeprefix(prefix) in tokens
+        if not known or not right.startswith(prefix):
+            raise damaged_file(
+                path,
+                f"its merges do not fit its tokens: {left!r:.80} and {right!r:.80} are joined, but "
+                "one of them, or what they give, is no token",
+            )

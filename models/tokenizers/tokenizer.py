@@ -131,6 +131,18 @@ class Tokenizer(ABC):
             )
         return found
 
+    def without_special_from(self, first: int) -> "Tokenizer | None":
+        """The same tokenizer without its last special tokens, for a model with fewer rows.
+
+        Args:
+            first: The lowest id to leave out.
+
+        Returns:
+            The tokenizer, all of whose ids are below `first`; None if one from there on is no
+            special token, as the tokenizer is then not the model's.
+        """
+        return None
+
     def split_special(self, text: str) -> list[str]:
         """Cut a text at the special tokens typed in it.
 

@@ -93,12 +93,13 @@ def make_answer_units() -> list[dict[str, Any]]:
     return units
 
 
+WEIGHTS = (0.2898, 0.0979, 0.0105, 0.0042, 0.4508, 0.0687, 0.0501, 0.01, 0.0, 0.018)
+
+
 def make_weight_units() -> list[dict[str, Any]]:
-    """Make units with the weights of one attention row."""
-    weights = [0.2898, 0.0979, 0.0105, 0.0042, 0.4508, 0.0687, 0.0501, 0.01, 0.0, 0.018]
+    """Make the units that `WEIGHTS`, one attention row, belong to."""
     words = ["When", " Mary", " and", " John", " to", " drink", " gave", " a", ",", " the"]
-    pairs = enumerate(zip(words, weights, strict=True))
-    return [make_unit(text, index, w=weight) for index, (text, weight) in pairs]
+    return [make_unit(text, index) for index, text in enumerate(words)]
 
 
 def make_attention(n_tokens: int, n_heads: int, seed: int = 0) -> np.ndarray:

@@ -34,6 +34,7 @@ from components.theme import build_theme
 from tests.components.kit_data import (
     DEMO_WORDS,
     SNIPPET,
+    WEIGHTS,
     make_answer_units,
     make_attention,
     make_many,
@@ -104,7 +105,6 @@ def small_map_value(maps: Maps) -> dict[str, Any]:
         "cols": maps.labels,
         "causal": True,
         "title": "Head 4",
-        "selected_row": 5,
         "max": 1,
     }
 
@@ -141,7 +141,9 @@ def build_chips_part(words: Words, said: gr.Textbox) -> None:
         elem_id="weights",
         mode="weight",
         readout="popover",
-        value={"units": make_weight_units(), "more": 0, "total": 10, "selected": 4},
+        value={"units": make_weight_units(), "more": 0, "total": 10},
+        weights=WEIGHTS,
+        selected=4,
     )
     rtl = [make_unit(text, 0) for text in ["שלום", " עולם", " abc", " 12", "!"]]
     build_token_chips(words, elem_id="rtl", readout="popover", value={"units": rtl})
@@ -186,7 +188,7 @@ def build_maps_part(words: Words, maps: Maps, said: gr.Textbox) -> None:
                 },
             )
         with gr.Column(scale=3, min_width=320):
-            heat = build_heatmap(words, elem_id="heat", value=small_map_value(maps))
+            heat = build_heatmap(words, elem_id="heat", value=small_map_value(maps), selected=5)
             large = gr.Button("512 tokens", elem_id="b_large", size="sm")
             gone = gr.Button("An id that is gone", elem_id="b_gone", size="sm")
     heads.head_select(on_event, None, said, **QUIET)

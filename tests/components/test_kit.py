@@ -54,17 +54,6 @@ def test_script_asks_only_for_sentences_that_exist(view: str, words: Words):
         assert asked - GIVEN.get(view, set()) <= known
 
 
-@pytest.mark.parametrize("locale", LOCALES)
-def test_no_sentence_is_left_over(locale: str, words: Words):
-    sources = {path.stem: path.read_text(encoding="utf-8") for path in SCRIPTS}
-    sources["working"] = (Path(__file__).parents[2] / "components/kit/working.py").read_text()
-    for name in words.of_file(locale, "kit"):
-        _, view, key = name.split(".")
-        assert re.search(rf"['\"](kit\.{view}\.)?{key}['\"]", sources[view] + "'layer' 'head'"), (
-            name
-        )
-
-
 @pytest.mark.parametrize("path", STYLES, ids=lambda path: path.stem)
 def test_style_survives_both_template_engines(path: Path):
     """Gradio runs a style through Handlebars and then as a JavaScript template."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,6 +14,8 @@ from components.launch import Endpoint, launch_page
 from components.shell import build_page
 from components.tabs import Tab
 from components.tabs.tab import build_tab_head
+from explorer.store_records import LoadStep
+from tests.components.fake_store import FakeStore
 
 pytestmark = pytest.mark.slow
 
@@ -49,12 +50,12 @@ TABS = (
 
 
 @pytest.fixture(scope="module")
-def store(fake: ModuleType) -> Any:
+def store() -> Any:
     steps = (
-        fake.FakeStep("resolving"),
-        fake.FakeStep("downloading", 40_000_000, 98_000_000, 5.2e6, 11.0),
+        LoadStep("resolving"),
+        LoadStep("downloading", 40_000_000, 98_000_000, 5.2e6, 11.0),
     )
-    return fake.FakeStore(steps=steps)
+    return FakeStore(steps=steps)
 
 
 @pytest.fixture(scope="module")
@@ -177,12 +178,32 @@ def test_the_picker_by_keyboard(open_page: Open) -> None:
     page.keyboard.press("Enter")
     rows = page.locator("#model-catalogue [role=radio]")
     rows.first.wait_for()
+    assert page.locator("#model-catalogue [tabindex='0']").count() == 1
     rows.first.focus()
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.textContent").startswith("GPT-2")
     page.keyboard.press("Escape")
     assert not page.locator("#model-picker").is_visible()
     assert page.evaluate("document.activeElement.classList.contains('pill')")
+
+
+def test_the_pill_is_called_by_what_it_shows(open_page: Open) -> None:
+    page = open_page()
+    page.get_by_role("button", name="Choose a model: SmolLM2-135M-Instruct", exact=True).wait_for()
+
+
+def test_the_tab_key_stops_at_the_open_model(open_page: Open) -> None:
+    page = open_page()
+    page.locator("#header .pill").click()
+    rows = page.locator("#model-catalogue [role=radio]")
+    rows.nth(1).click()
+    page.locator("#model-open").click()
+    page.wait_for_selector('#header .pill[data-state="ready"] .pill-name:text-is("GPT-2")')
+    page.locator("#header .pill").click()
+    stop = page.locator("#model-catalogue [role=radio][aria-checked=true][tabindex='0']")
+    stop.wait_for()
+    assert stop.inner_text().startswith("GPT-2")
+    assert page.locator("#model-catalogue [tabindex='0']").count() == 1
 
 
 def test_a_source_that_fails_shows_a_card_and_keeps_the_model(open_page: Open) -> None:

@@ -161,7 +161,16 @@ def test_the_plotly_script_is_the_one_of_the_package(client: TestClient) -> None
 
 @pytest.mark.parametrize(
     "path",
-    ["..%2fapp.py", "%2e%2e/app.py", "../app.py", "text/../../app.py", "/etc/passwd", "", "kit"],
+    [
+        "..%2fapp.py",
+        "%2e%2e/app.py",
+        "../app.py",
+        "text/../../app.py",
+        "/etc/passwd",
+        "",
+        "kit",
+        "%00x",
+    ],
 )
 def test_assets_do_not_lead_out_of_their_folder(path: str, client: TestClient) -> None:
     assert client.get(f"/glassbox/assets/{path}").status_code == 404

@@ -17,6 +17,11 @@ NAMES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.json"))
 # A key in code: the name of a file of words, a dot, and a key, and nothing else in the string.
 KEY = re.compile(rf"({'|'.join(NAMES)})\.[a-z][\w.-]*")
 FILE_ENDINGS = (".json", ".js", ".css")
+CODE = [
+    path for layer in ("models", "explorer", "components") for path in (ROOT / layer).rglob("*.py")
+]
+TREES = [ast.parse(path.read_text("utf-8")) for path in CODE]
+SCRIPTS = sorted((ROOT / "assets").rglob("*.js"))
 
 
 @pytest.fixture(scope="module")
@@ -71,18 +76,64 @@ def test_every_key_that_code_uses_exists(words: Words) -> None:
 
 def test_every_error_code_that_is_raised_has_a_sentence(words: Words) -> None:
     codes = set()
-    for layer in ("models", "explorer", "components"):
-        for path in (ROOT / layer).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.Call):
-                    codes |= {
-                        keyword.value.value
-                        for keyword in node.keywords
-                        if keyword.arg == "code" and isinstance(keyword.value, ast.Constant)
-                        if keyword.value.value is not None
-                    }
+    for tree in TREES:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.keyword) and node.arg == "code":
+                codes |= {pattern_of(node.value)} - {None}
     assert codes
-    assert {code for code in codes if not words.has(f"errors.{code}")} == set()
+    known = words.of_file(ENGLISH, "errors")
+    missing = {c for c in codes if not any(re.fullmatch(f"errors\\.{c}", key) for key in known)}
+    assert missing == set()
+
+
+def pattern_of(node: ast.expr) -> str | None:
+    """A text in code as a pattern, with a group for each part that is filled in later."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return re.escape(node.value)
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    return "".join(
+        "(.+)" if isinstance(n, ast.FormattedValue) else pattern_of(n) for n in node.values
+    )
+
+
+class Sayings:
+    """What the code may say: its texts and names, and f-strings filled with them."""
+
+    def __init__(self) -> None:
+        self.texts = {text for path in SCRIPTS for text in strings_in(path)}
+        self.patterns = set()
+        for node in (node for tree in TREES for node in ast.walk(tree)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                self.texts |= {node.value, node.value.replace(" ", "_")}
+            elif isinstance(node, ast.ClassDef):
+                self.texts.add(node.name)  # titles of errors go by their class
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                self.texts.add(node.target.id)  # controls of a form go by their field
+            elif isinstance(node, ast.JoinedStr):
+                self.patterns.add(pattern_of(node))
+        # Those that make a key, or a part of one: a letter or a dot, and nothing but such.
+        self.patterns = {p for p in self.patterns if re.fullmatch(r"(\(\.\+\)|\\?[\w.-])+", p)}
+        # A form's: its first part is the beginning of a key, so it has a dot of its own.
+        self.patterns = {re.sub(r"^\(\.\+\)\\\.\(", r"(.+\\..+)\\.(", p) for p in self.patterns}
+        self.patterns -= {p for p in self.patterns if not p.replace("(.+)", "").strip("\\-")}
+
+    def contain(self, text: str, depth: int = 2) -> bool:
+        if text in self.texts:
+            return True
+        found = (re.fullmatch(pattern, text) for pattern in self.patterns if depth)
+        return any(all(self.contain(part, depth - 1) for part in f.groups()) for f in found if f)
+
+
+def test_no_sentence_is_left_over(words: Words) -> None:
+    sayings = Sayings()
+    unused = {key for key in words.sentences[ENGLISH] if not sayings.contain(key)}
+    # A script of the kit names the last part of the key only; the rest is the script's name.
+    for path in (ROOT / "assets" / "kit").glob("*.js"):
+        unused -= {f"kit.{path.stem}.{text}" for text in strings_in(path)}
+    # Its property `what` is one of these.
+    unused -= {"kit.pickers.layer", "kit.pickers.head"}
+    assert unused == set()
 
 
 def test_say_fills_placeholders_and_names_a_missing_key(words: Words) -> None:

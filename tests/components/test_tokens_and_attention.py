@@ -2,10 +2,12 @@
 
 import csv
 import io
+import json
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
@@ -107,10 +109,12 @@ def test_any_text_is_cut_without_an_exception(page, text, special, request_of_no
     assert exports["csv"]
 
 
-def test_of_a_long_text_the_first_thousand_are_drawn_and_all_ids_can_be_copied():
-    chips = make_chips(compute_token_pieces(ByteTokenizer(), "x" * 5_000))
+def test_of_a_long_text_the_first_thousand_are_drawn_and_all_ids_can_be_fetched(page):
+    pieces = compute_token_pieces(ByteTokenizer(), "x" * 5_000)
+    chips = make_chips(page[1], pieces)
     assert (len(chips["units"]), chips["more"], chips["total"]) == (1_000, 4_000, 5_000)
-    assert len(chips["ids"]) == 5_000
+    address = f"{page[0]}glassbox/bytes/{chips['ids_from']}"
+    assert json.loads(urllib.request.urlopen(address).read()) == list(pieces.ids)
 
 
 # --------------------------------------------------------------------------------- attention
@@ -125,7 +129,7 @@ def _pattern(ctx, text, layer):
 def test_attention_api_gives_the_models_own_weights(client, page):
     found = client.predict(TEXT, 1, 4, api_name="/attention")
     np.testing.assert_allclose(found["weights"], _pattern(page[1], TEXT, 1)[4], atol=1e-5)
-    assert found["labels"] == ["a", "b", "␣", "玛₁", "玛₂", "玛₃", "␣", "c", "d"]
+    assert found["labels"] == ["a", "b", "·", "玛₁", "玛₂", "玛₃", "·", "c", "d"]
 
 
 @pytest.mark.parametrize(("text", "layer", "head"), [("", 0, 0), ("x", 2, 0), ("x", 0, 6)])
@@ -139,6 +143,13 @@ def test_the_page_shows_the_row_that_the_model_computed(handlers, page, request_
     counts, layer, heading, chips, grid, big, stepper, facts, table, exports, place, shown = values
     row = _pattern(page[1], TEXT, 1)[4, 7]
     assert (layer["index"], grid["selected"], stepper["index"]) == (1, 4, 7)
+    assert big["selected"] == 7
+    weights, selected, chips, big = (
+        chips["weights"],
+        chips["selected"],
+        chips["value"],
+        big["value"],
+    )
     assert place == "1.4.7"
     assert "9" in counts
     assert "1" in heading
@@ -147,13 +158,14 @@ def test_the_page_shows_the_row_that_the_model_computed(handlers, page, request_
     assert (ROOT / facts["test"]).exists()
     # chips: the three tokens of one character show their sum
     assert [unit["t"] for unit in chips["units"]] == ["a", "b", " ", "玛", " ", "c", "d"]
-    assert chips["units"][3]["w"] == pytest.approx(row[3:6].sum(), abs=1e-5)
-    assert chips["selected"] == 5
+    assert weights[3] == pytest.approx(row[3:6].sum(), abs=1e-5)
+    assert sum(weights) == pytest.approx(1, abs=1e-4)
+    assert selected == 5
     # table: strongest first, with score and weight of that position
     positions = [int(cells[0]) for cells in table["cells"]]
-    weights = [cells[2] for cells in table["cells"]]
-    assert weights == sorted(weights, reverse=True)
-    np.testing.assert_allclose(weights, row[positions], atol=1e-5)
+    listed = [cells[2] for cells in table["cells"]]
+    assert listed == sorted(listed, reverse=True)
+    np.testing.assert_allclose(listed, row[positions], atol=1e-5)
     # the bytes, the row and the CSV that the page fetches
     base = f"{page[0]}glassbox/matrix/{big['matrix']}"
     pixels = np.frombuffer(urllib.request.urlopen(base).read(), np.uint8).reshape(9, 9)
@@ -175,6 +187,7 @@ def test_moving_shows_another_layer_head_and_token(handlers, page, request_of_no
     assert head[-1].matrix_id != layer[-1].matrix_id
     query = handlers.query(head[-1], None, event(2), request_of_nobody)
     assert query[-1].matrix_id == head[-1].matrix_id
+    assert "value" not in query[3]  # of a step only the weights travel
     unit = handlers.unit(query[-1], None, event(3), request_of_nobody)
     assert unit[-1].query == 5  # the last token of 玛
     assert (unit[-1].layer, unit[-1].head) == (0, 5)
@@ -182,12 +195,29 @@ def test_moving_shows_another_layer_head_and_token(handlers, page, request_of_no
     assert unit[8]["cells"][0][2] == pytest.approx(float(row.max()), abs=1e-5)
 
 
+def test_no_text_empties_the_views_and_is_no_error(handlers, request_of_nobody):
+    first = handlers.text(Shown(), "1.4.7", TEXT, None, None, request_of_nobody)[-1]
+    values = handlers.text(first, "1.4.7", "", None, None, request_of_nobody)
+    assert values[4] is None
+    assert values[5]["value"] is None
+    again = handlers.text(values[-1], "1.4.7", TEXT, None, None, request_of_nobody)[-1]
+    assert (again.layer, again.head) == (1, 4)
+
+
+def test_another_text_has_its_own_pictures(handlers, page, request_of_nobody):
+    first = handlers.text(Shown(), "", TEXT, None, None, request_of_nobody)[-1]
+    second = handlers.text(first, "", "x", None, None, request_of_nobody)[-1]
+    assert second.stack_id != first.stack_id
+    address = f"{page[0]}glassbox/matrix/{second.matrix_id}"
+    assert urllib.request.urlopen(address).headers["X-Shape"] == "1,1"
+
+
 def test_a_place_beyond_the_model_is_moved_into_it(handlers, request_of_nobody):
     shown = handlers.text(Shown(), "99.99.99", TEXT, None, None, request_of_nobody)[-1]
     assert (shown.layer, shown.head, shown.query) == (1, 5, 8)
     assert parse_place("3.0.12") == "3.0.12"
     for wrong in ("", "1.2", "a.b.c", "1.2.3.4"):
-        with pytest.raises(ValueError, match=r".*"):
+        with pytest.raises(ValueError, match=r"values to unpack|invalid literal"):
             parse_place(wrong)
 
 
@@ -203,7 +233,23 @@ def test_a_result_that_had_to_go_is_computed_again(handlers, page, request_of_no
 @pytest.mark.parametrize("text", HARD_TEXTS[1:], ids=lambda text: repr(text[:12]))
 def test_any_text_is_read_without_an_exception(handlers, text, request_of_nobody):
     values = handlers.text(Shown(), "", text, None, None, request_of_nobody)
-    assert values[5]["matrix"]
+    assert values[5]["value"]["matrix"]
+
+
+def test_what_had_to_make_room_on_the_server_is_published_again(handlers, page, request_of_nobody):
+    shown = handlers.text(Shown(), "", TEXT, None, None, request_of_nobody)[-1]
+    gone = replace(shown, stack_id="gone", matrix_id="gone")
+    values = handlers.query(gone, None, event(2), request_of_nobody)
+    assert page[1].routes.find(values[-1].matrix_id) is not None
+    assert values[5]["value"]["matrix"] == values[-1].matrix_id
+
+
+def test_a_name_that_is_markup_stays_text(page):
+    from components.kit.line import build_line
+
+    line = build_line(page[1].words, elem_id="x", look="help")
+    assert "value" not in line.html_template
+    assert "textContent" in line.js_on_load
 
 
 # --------------------------------------------------------------------------- copy as Python

@@ -6,17 +6,17 @@ Beyond ASCII its characters are several tokens. `TinyStore` hands it out as the 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import torch
 
 from explorer.errors import Stopped
+from explorer.store_records import ModelSummary
 from models.config import AttentionConfig, FfnConfig, ModelConfig, NormConfig, RopeConfig
 from models.initialise import build_decoder
 from models.loading import LoadedModel, ModelInfo
 from models.tokenizers import ChatTemplate
 from models.tokenizers.tokenizer import Tokenizer
-from tests.components.fake_store import FakeStore, FakeSummary
+from tests.components.fake_store import FakeStore, make_summary
 
 SPECIAL = {"<|end|>": 0, "<|user|>": 1, "<|model|>": 2}
 CONFIG = ModelConfig(
@@ -102,10 +102,10 @@ class TinyStore(FakeStore):
         self.passes += 1
         self.after_pass(self.passes)
 
-    def summary(self, source: str, owner: str) -> FakeSummary | None:
+    def summary(self, source: str, owner: str) -> ModelSummary | None:
         if source == "slow" and not self.slow_let_go.is_set():
             return None
-        return replace(FakeSummary(source, source), has_chat=source != "base")
+        return make_summary(source, source, has_chat=source != "base")
 
     @contextmanager
     def lease(

@@ -69,6 +69,7 @@ class FakeLoader:
         self.failures: dict[tuple[str, str], list[BaseException]] = {}
         self.origins: dict[str, str] = {}
         self.downloads: set[str] = set()
+        self.dtypes: list[str] = []
 
     def hold(self, stage: str, source: str) -> Gate:
         gate = self.gates[stage, source] = Gate()
@@ -84,7 +85,7 @@ class FakeLoader:
         if self.failures.get((stage, source)):
             raise self.failures[stage, source].pop(0)
 
-    def catalogue(self) -> tuple[CatalogueEntry, ...]:
+    def catalogue(self, available_bytes: int) -> tuple[CatalogueEntry, ...]:
         return (CatalogueEntry("tiny", "Tiny", "Llama", self.sizes["tiny"], "MIT", "here"),)
 
     def catalogue_ids(self) -> frozenset[str]:
@@ -111,11 +112,18 @@ class FakeLoader:
         origin = self.origins.get(source, "hub")
         return FakeResolved(source, source.upper(), origin, "folder", Path(source))
 
-    def estimate(self, resolved: FakeResolved) -> int:
+    def resolve_config(self, source: str, *, cancelled: Callable[[], bool]) -> FakeResolved | None:
+        if source not in self.downloads:
+            return None
+        self._enter("resolve_config", source)
+        return FakeResolved(source, source.upper(), "hub", "folder", Path(source))
+
+    def estimate(self, resolved: FakeResolved, dtype: str) -> int:
         self._enter("estimate", resolved.id)
         return self.sizes[resolved.id]
 
-    def load(self, resolved: FakeResolved) -> FakeModel:
+    def load(self, resolved: FakeResolved, dtype: str) -> FakeModel:
+        self.dtypes.append(dtype)
         model = FakeModel(resolved)  # half-read when it fails
         self._enter("load", resolved.id)
         return model

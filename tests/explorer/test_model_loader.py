@@ -6,13 +6,20 @@ import shutil
 import subprocess
 import sys
 import weakref
+from dataclasses import replace
 
 import pytest
+import tokenizers
+import torch
 from safetensors.numpy import load_file
+from tokenizers import decoders, models
 
 from explorer.errors import BudgetError, ConfigError, TokenizerError, WeightError
 from explorer.store import ModelStore
 from explorer.uploads import Uploads
+from models import build_decoder, load_model
+from models.families import book_gpt
+from models.weight_rules import save_weights
 
 SMOLLM2 = "smollm2-135m-instruct"
 BYTES_PER_FLOAT32 = 4
@@ -71,6 +78,24 @@ def test_unload_frees_the_weights(real_store, folder):
     assert gone() is None
 
 
+def test_an_uploaded_state_dict_opens_with_its_settings(real_store, golden_folder, tmp_path):
+    loaded = load_model(golden_folder / "gpt2")
+    config = replace(
+        loaded.config, attention=replace(loaded.config.attention, qkv_bias=False), tied_head=False
+    )
+    fresh = build_decoder(config, torch.Generator().manual_seed(1))
+    state = save_weights(book_gpt.rules(config), dict(fresh.named_parameters()), config)
+    torch.save({"model_state_dict": state}, tmp_path / "my gpt.pth")
+    (tmp_path / "settings.json").write_text('{"n_heads": 6}')
+    files = [tmp_path / "my gpt.pth", tmp_path / "settings.json"]
+    source = real_store.keep_upload(files, "ann")
+    summary = list(real_store.open(source, "ann"))[-1].summary
+    assert (summary.name, summary.family, summary.origin) == ("my-gpt", "Book GPT", "upload")
+    assert summary.n_heads == 6
+    with pytest.raises(TokenizerError, match="holds no tokenizer"):
+        real_store.tokenizer(source, "ann")
+
+
 def test_an_uploaded_folder_opens(real_store, golden_folder):
     folder = golden_folder / "llama"
     files = [folder / "config.json", folder / "model.safetensors"]
@@ -106,7 +131,41 @@ def test_the_catalogue_says_what_is_here(real_store, smollm2_file):
     entries = {entry.id: entry for entry in real_store.catalogue()}
     assert entries[SMOLLM2].presence == "here"
     assert next(iter(entries)) == SMOLLM2
-    assert all(entry.size_bytes > 10**8 for entry in entries.values())
+    # the offline pack's file is smaller than the one that a download would fetch
+    assert entries[SMOLLM2].size_bytes == smollm2_file.stat().st_size
+    assert entries["gpt2"].size_bytes == 548_105_171
+
+
+def write_tokenizer(folder, n_words, n_special):
+    """As many words as asked, then special tokens."""
+    library = tokenizers.Tokenizer(models.BPE({chr(256 + i): i for i in range(n_words)}, []))
+    library.decoder = decoders.ByteLevel()
+    library.add_special_tokens([f"<{i}>" for i in range(n_special)])
+    library.save(str(folder / "tokenizer.json"))
+
+
+def test_a_tokenizer_of_another_model_is_refused_everywhere(real_store, golden_folder, tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(golden_folder / "llama", folder)
+    write_tokenizer(folder, n_words=120, n_special=0)
+    with pytest.raises(TokenizerError, match="has 120 tokens, the model only 97"):
+        real_store.tokenizer(str(folder), "ann")
+    with (
+        real_store.lease(str(folder), "ann") as loaded,
+        pytest.raises(TokenizerError, match="has 120 tokens, the model only 97"),
+    ):
+        _ = loaded.tokenizer
+    (folder / "config.json").unlink()  # a tokenizer alone
+    assert ModelStore().tokenizer(str(folder), "ann").vocab_size == 120
+
+
+def test_special_tokens_without_a_row_are_left_out_everywhere(real_store, golden_folder, tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(golden_folder / "llama", folder)
+    write_tokenizer(folder, n_words=95, n_special=4)
+    assert real_store.tokenizer(str(folder), "ann").vocab_size == 97
+    with real_store.lease(str(folder), "ann") as loaded:
+        assert loaded.tokenizer.vocab_size == 97
 
 
 def test_a_tokenizer_needs_no_torch(smollm2_file):

@@ -86,7 +86,7 @@ def test_a_visitor_without_id_has_no_private_things():
 
 @pytest.mark.parametrize("source", ["", "  \n"])
 def test_an_empty_source_is_refused(source):
-    with pytest.raises(SourceError, match="choose one of the list"):
+    with pytest.raises(SourceError, match="choose one from the list"):
         OwnerRule().key_of(source, "ann", CATALOGUE)
 
 

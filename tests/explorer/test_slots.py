@@ -152,6 +152,30 @@ def test_a_turn_that_is_stopped_at_once_takes_no_slot():
         pass
 
 
+def test_a_turn_that_is_interrupted_while_it_waits_gives_its_place_up():
+    slots = FairSlots()
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with slots.turn():
+        thread_ended = []
+
+        def wait():
+            calls = iter([False])
+            try:
+                with slots.turn(cancelled=lambda: next(calls, None) is None and interrupted()):
+                    raise AssertionError("this turn never begins")
+            except KeyboardInterrupt:
+                thread_ended.append(True)
+
+        start(wait).join(LONG_S)
+        assert thread_ended == [True]
+        assert slots.waiting == 0
+    with slots.turn():  # the slot was not lost
+        pass
+
+
 def test_stopped_is_no_card():
     assert not issubclass(Stopped, ExplorerError)
 

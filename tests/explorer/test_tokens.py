@@ -113,19 +113,23 @@ def test_units_of_cut_characters(gpt2):
 @pytest.mark.parametrize(
     ("raw", "label"),
     [
-        (b" the", "␣the"),
-        (b"   ", "␣␣␣"),
-        (b"a b ", "a b␣"),
+        (b" the", "·the"),
+        (b"   ", "···"),
+        (b"a b ", "a·b·"),
         (b"\n\n", "⏎⏎"),
         (b"\t\r\0", "⇥␍␀"),
         (b"\xe7", "<E7>"),
-        (b" \xf0\x9f", "␣<F0><9F>"),
+        (b" \xf0\x9f", "·<F0><9F>"),
         ("\u0301".encode(), "◌\u0301"),
+        (" \u0301e\u0301".encode(), "·◌\u0301e\u0301"),
+        ("\n\u093e".encode(), "⏎◌\u093e"),
+        ("e\u0323\u0301".encode(), "e\u0323\u0301"),
         ("\u200b".encode(), "<U+200B>"),
         ("\u202eabc".encode(), "<U+202E>abc"),
         ("\ue000".encode(), "<U+E000>"),
         ("👨‍👩‍👧".encode(), "👨‍👩‍👧"),
         ("\u200d".encode(), "<U+200D>"),
+        (" \u200d".encode(), "·<U+200D>"),
         ("é你".encode(), "é你"),
         (b"", ""),
     ],
@@ -135,6 +139,6 @@ def test_labels_hide_nothing(raw, label):
 
 
 def test_label_of_ids(gpt2):
-    assert label_of(gpt2, 262) == "␣the"
+    assert label_of(gpt2, 262) == "·the"
     assert label_of(gpt2, 50256) == "<|endoftext|>"
     assert label_of(gpt2, 50300) == "<#50300>"

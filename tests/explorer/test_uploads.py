@@ -1,6 +1,8 @@
 """Uploads: only sound files are kept, and only their owner gets them."""
 
 import json
+import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -125,16 +127,64 @@ def test_deleting_removes_the_files(uploads, folder, tmp_path):
 def test_no_files_or_half_a_model_are_refused(uploads, folder):
     config, tokenizer, weights = model_files(folder)
     for files in ([], [config], [weights], [config, tokenizer], [tokenizer, weights]):
-        with pytest.raises(SourceError, match="upload one .gguf file, or config.json"):
+        with pytest.raises(SourceError, match="upload one .gguf file, one .pth file, or"):
             uploads.keep(files, "ann")
 
 
-@pytest.mark.parametrize("name", ["model.pth", "pytorch_model.bin", "modeling.py", "weights"])
+@pytest.mark.parametrize("name", ["model.h5", "pytorch_model.bin", "modeling.py", "weights"])
 def test_other_files_are_refused_by_name(uploads, folder, name):
     (folder / name).write_bytes(b"x")
-    with pytest.raises(SourceError, match="no file of a model") as caught:
+    with pytest.raises(SourceError, match="not a model file") as caught:
         uploads.keep([*model_files(folder), folder / name], "ann")
     assert caught.value.facts["name"] == name
+
+
+def pth_file(folder: Path, name: str = "my gpt.pth") -> Path:
+    """An archive with the table of contents that `torch.save` makes."""
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        archive.writestr("gpt/data.pkl", b"\x80\x02}.")
+        archive.writestr("gpt/data/0", bytes(24))
+    return folder / name
+
+
+def test_a_state_dict_is_kept_with_what_belongs_to_it(uploads, folder):
+    files = [pth_file(folder), folder / "settings.json", folder / "tokenizer.json"]
+    for file in files[1:]:
+        file.write_text('{"n_heads": 3}')
+    found = uploads.find(uploads.keep(files, "ann"), "ann")
+    names = sorted(path.name for path in found.iterdir())
+    assert names == ["my-gpt.json", "my-gpt.pth", "tokenizer.json"]
+
+
+def test_metas_files_keep_their_names(uploads, folder):
+    (folder / "params.json").write_text("{}")
+    files = [pth_file(folder, "consolidated.00.pth"), folder / "params.json"]
+    found = uploads.find(uploads.keep(files, "ann"), "ann")
+    assert {path.name for path in found.iterdir()} == {"consolidated.00.pth", "params.json"}
+
+
+def test_a_state_dict_that_is_no_archive_is_refused(uploads, folder, tmp_path):
+    path = pth_file(folder)
+    for content in (b"", b"x", b"PK\x03\x04" + bytes(60), path.read_bytes()[:-9]):
+        path.write_bytes(content)
+        with pytest.raises(SourceError, match="'my gpt.pth' is damaged"):
+            uploads.keep([path], "ann")
+    path.write_bytes(pickle.dumps({"w": 1}))
+    with pytest.raises(SourceError, match="save its state dict again"):
+        uploads.keep([path], "ann")
+    assert kept_files(tmp_path / "home") == []
+
+
+def test_two_state_dicts_or_one_beside_a_folder_are_refused(uploads, folder):
+    one, other = pth_file(folder, "a.pth"), pth_file(folder, "b.pt")
+    with pytest.raises(SourceError, match="not a model file"):
+        uploads.keep([one, other], "ann")
+    with pytest.raises(SourceError, match="'config.json' is not a model file"):
+        uploads.keep([one, *model_files(folder)], "ann")
+    (folder / "c.json").write_text("{}")
+    (folder / "d.json").write_text("{}")
+    with pytest.raises(SourceError, match="one model at a time"):
+        uploads.keep([one, folder / "c.json", folder / "d.json"], "ann")
 
 
 def test_a_gguf_file_does_not_go_with_others(uploads, folder):

@@ -178,6 +178,55 @@ def test_malformed_messages(tokenizer, messages):
         ChatTemplate(CHATML, tokenizer).encode(messages)
 
 
+def test_variables(tokenizer):
+    source = "{{ messages[0].content }}{% if enable_thinking is false %} off{% endif %}{{ day }}"
+    chat = ChatTemplate(source, tokenizer, variables={"day": "!"}, format_name="F", stop_ids={7})
+    assert chat.variables_read == {"messages", "enable_thinking", "day"}
+    other = chat.with_variables(enable_thinking=False)
+    assert (chat.render(user("a")), other.render(user("a"))) == ("a!", "a off!")
+    assert (other.format_name, other.stop_ids) == ("F", {7})
+    with pytest.raises(TokenizerError, match="Expected an expression"):
+        _ = ChatTemplate("{% if %}", tokenizer).variables_read
+
+
+NEEDS_TOOLS = (
+    "{% if not tools %}{{ raise_exception('give tools') }}{% endif %}",
+    "{% for tool in tools %}{{ tool | tojson }}{% endfor %}",
+    "{{ tools[0].function.name }}",
+)
+
+
+@pytest.mark.parametrize("source", NEEDS_TOOLS)
+def test_a_template_that_wants_tools(tokenizer, source):
+    with pytest.raises(TokenizerError, match="offers a model no tools.*only with tools") as caught:
+        ChatTemplate(source, tokenizer).encode(PARIS)
+    assert caught.value.code == "chat-tools-unsupported"
+
+
+def test_other_failures_of_a_template_that_knows_tools(tokenizer):
+    source = "{% if tools %}tools{% endif %}{{ raise_exception('Take turns') }}"
+    with pytest.raises(TokenizerError, match="Take turns") as caught:
+        ChatTemplate(source, tokenizer).render(PARIS)
+    assert caught.value.code == "chat-template-failed"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool", "content": "21 degrees"},
+        {"role": "assistant", "content": "", "tool_calls": [{"name": "f"}]},
+    ],
+)
+def test_messages_of_tools(tokenizer, message):
+    with pytest.raises(TokenizerError, match="message 2 is of a tool or calls one"):
+        ChatTemplate(CHATML, tokenizer).encode([*PARIS, message])
+
+
+def test_tools_as_a_variable(tokenizer):
+    with pytest.raises(TokenizerError, match="the variable 'tools' was given"):
+        ChatTemplate(CHATML, tokenizer).with_variables(tools=[{"name": "f"}])
+
+
 def test_lone_surrogates_and_other_odd_contents(tokenizer):
     ids = ChatTemplate(CHATML, tokenizer).encode(user("\ud800\0<script>"))
     assert "\ufffd\0<script>" in tokenizer.decode(ids)

@@ -65,6 +65,14 @@ def test_an_unknown_preset_lists_the_closest():
         get_preset("smollm-135")
 
 
+def test_configurations_cannot_be_changed_from_inside(llama_config):
+    with pytest.raises(TypeError):
+        llama_config.rope["full"] = RopeConfig(theta=3.0)
+    listed = replace(llama_config, layer_types=["full", "full"])
+    assert listed.layer_types == ("full", "full")
+    assert hash(listed) == hash(replace(llama_config, layer_types=("full", "full")))
+
+
 def test_configurations_are_frozen(llama_config):
     with pytest.raises(FrozenInstanceError):
         llama_config.d_model = 3
@@ -127,6 +135,15 @@ def test_defaults_of_a_short_config_are_those_of_the_reference():
         ({"rope_scaling": {"type": "linear", "factor": 0.5}}, "at least 1"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
         ({"num_key_value_heads": 4}, "choose 1, 2, 3 or 6"),
+        ({"num_attention_heads": 0}, "between 1 and"),
+        ({"num_attention_heads": 1_000_000_007, "num_key_value_heads": 2}, "choose 1 or 10000"),
+        ({"num_hidden_layers": 30_000_000}, "between 1 and 1000"),
+        ({"num_hidden_layers": 10**30}, "between 1 and 1000"),
+        ({"hidden_size": 2**63}, "between 1 and"),
+        ({"rms_norm_eps": 10**400}, "reasonable size"),
+        ({"rms_norm_eps": float("nan")}, "reasonable size"),
+        ({"rope_parameters": "linear"}, "not an object"),
+        ({"rope_scaling": [1]}, "not an object"),
     ],
 )
 def test_a_config_that_we_would_compute_wrongly_is_refused(changes, message):

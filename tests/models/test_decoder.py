@@ -107,6 +107,32 @@ def test_a_trace_that_names_nothing_is_refused_with_the_closest(model, ids):
         model(ids, trace=Trace(edits={"embed": lambda x: x[:, :1]}))
 
 
+def test_an_edit_in_place_changes_only_its_own_layer(model, ids):
+    def hide_the_second(mask):
+        mask[..., 2:, 1] = False
+        return mask
+
+    def in_a_copy(mask):
+        return hide_the_second(mask.clone())
+
+    patterns = []
+    for edit in (hide_the_second, in_a_copy):
+        trace = Trace(("*.pattern", "embed"), {"blocks.0.attn.mask": edit})
+        model(ids, trace=trace)
+        patterns.append((trace["blocks.1.attn.pattern"], trace["embed"]))
+    assert torch.equal(patterns[0][0], patterns[1][0])
+    trace = Trace(("embed",), {"blocks.0.resid_pre": lambda x: x.zero_()})
+    model(ids, trace=trace)
+    assert torch.equal(trace["embed"], patterns[0][1])
+
+
+def test_a_trace_of_one_text_and_an_edit_that_returns_nothing_are_refused(model, ids):
+    with pytest.raises(TraceError, match="tuple of names"):
+        Trace(record="embed")
+    with pytest.raises(TraceError, match="NoneType"):
+        model(ids, trace=Trace(edits={"embed": lambda x: None}))
+
+
 def test_two_traces_at_once_do_not_see_each_other(model, ids):
     first, second = Trace(record=("embed",)), Trace(record=("logits",))
     model(ids, trace=first)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from models.errors import SourceError
-from models.hub import FetchProgress, fetch_repository, find_cached_repository
+from models.hub import FetchProgress, fetch_config, fetch_repository, find_cached_repository
 from models.hub_cache import cache_folder, is_complete_snapshot
 from models.hub_transfer import ProgressMeter
 from tests.models.hub_server import (
@@ -221,3 +221,21 @@ def test_the_module_imports_no_torch() -> None:
     code = "import sys, models.hub; sys.exit('torch' in sys.modules)"
     root = Path(__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+
+
+def test_the_config_comes_alone_and_is_not_fetched_again(hub: HubServer) -> None:
+    folder = fetch_config(MODEL)
+    assert (folder / "config.json").read_bytes() == SMALL_FILES["config.json"]
+    assert [path.name for path in folder.iterdir()] == ["config.json"]
+    assert find_cached_repository(MODEL) is None  # weights are missing
+    hub.requests.clear()
+    assert fetch() == folder
+    sent = [path for method, path, _ in hub.requests if method == "GET"]
+    assert not [path for path in sent if path.endswith("/config.json")]
+
+
+def test_the_config_of_what_could_not_be_opened_is_not_fetched(hub: HubServer) -> None:
+    hub.repositories[MODEL] = Repository({"config.json": b"{}", "pytorch_model.bin": b"pickle"})
+    with pytest.raises(SourceError, match="can run code"):
+        fetch_config(MODEL)
+    assert not [path for _, path, _ in hub.requests if path.endswith("/config.json")]

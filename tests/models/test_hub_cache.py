@@ -15,6 +15,7 @@ from tests.models.hub_server import (
     SHARDED,
     SHARDS,
     SINGLE,
+    SMALL_FILES,
     HubServer,
     Repository,
     failure_of,
@@ -50,6 +51,24 @@ def test_a_partial_cache_is_not_complete(hub: HubServer, lost: str) -> None:
     assert find_cached_repository(MODEL) is None
     assert fetch() == snapshot
     assert (snapshot / lost).read_bytes() == SHARDED[lost]
+
+
+def test_weights_of_another_name_are_found_again(hub: HubServer) -> None:
+    files = {**SMALL_FILES, "weights.safetensors": FIRST_SHARD, "consolidated.safetensors": b"x"}
+    hub.repositories[MODEL] = Repository(files)
+    snapshot = fetch()
+    assert find_cached_repository(MODEL) == snapshot
+    (snapshot / "weights.safetensors").resolve().unlink()
+    assert find_cached_repository(MODEL) is None
+
+
+@pytest.mark.parametrize(
+    "index", [b"[" * 100_000, b'{"weight_map": ' + b"9" * 5_000 + b"}", b"{}", b'{"weight_map": 1}']
+)
+def test_a_damaged_index_is_not_complete(hub: HubServer, index: bytes) -> None:
+    hub.repositories[MODEL] = Repository(SHARDED | {"model.safetensors.index.json": index})
+    assert failure_of().code == "hub-damaged"
+    assert find_cached_repository(MODEL) is None
 
 
 def test_a_new_commit_is_fetched_and_found_only_when_complete(hub: HubServer) -> None:

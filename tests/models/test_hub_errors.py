@@ -186,6 +186,15 @@ def test_repositories_without_weights_or_config_are_told_apart(hub: HubServer) -
     assert failure_of().code == "hub-no-config"
 
 
+def test_several_files_of_weights_need_an_index(hub: HubServer) -> None:
+    for names in (("a", "b"), ("model-00001-of-00002",), ("model-1-of-2", "model-2-of-2")):
+        weights = {f"{name}.safetensors": FIRST_SHARD for name in names}
+        hub.repositories[MODEL] = Repository(SMALL_FILES | weights)
+        error = failure_of()
+        assert error.code == "hub-weights-unclear"
+        assert f"{names[0]}.safetensors" in error.message
+
+
 def test_an_index_that_names_absent_or_outside_files_is_refused(hub: HubServer) -> None:
     absent = {name: contents for name, contents in SHARDED.items() if "00002-of" not in name}
     hub.repositories[MODEL] = Repository(absent)

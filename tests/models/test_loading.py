@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from models import SamplingConfig, generate, load_model
 from models.errors import ConfigError, ExplorerError, SourceError, TokenizerError, WeightError
+from models.hub_cache import is_complete_snapshot
 from models.sources import find_local, resolve_source
 
 PARIS = [{"role": "user", "content": "What is the capital of France?"}]
@@ -237,7 +238,7 @@ def test_weights_for_more_layers_than_the_config_has_are_refused(folder):
 
 def test_only_pickles_are_refused_by_name(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(WeightError, match=r"pytorch_model\.bin, which are not opened"):
+    with pytest.raises(WeightError, match=r"only as pytorch_model\.bin.*save_pretrained"):
         load_model(folder)
 
 
@@ -245,7 +246,35 @@ def test_an_index_cannot_lead_out_of_its_folder(folder):
     (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
     index = {"weight_map": {"x": "../outside.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(WeightError, match="missing"):
+    with pytest.raises(WeightError, match="no file of its folder"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": ' + "9" * 5_000 + "}", "[]", "{"])
+@pytest.mark.parametrize("name", ["config", "generation_config", "model.safetensors.index"])
+def test_json_of_any_kind_is_refused_by_name(folder, name, content):
+    (folder / "model.safetensors").rename(folder / "weights-00001-of-00002.safetensors")
+    (folder / f"{name}.json").write_text(content)
+    with pytest.raises(WeightError, match=rf"{name}\.json cannot be .*download it again"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "model-00001-of-00001.safetensors"])
+def test_weights_of_another_name_are_opened_and_complete(folder, name):
+    (folder / "model.safetensors").rename(folder / name)
+    assert is_complete_snapshot(folder)
+    (folder / "consolidated.safetensors").write_bytes(b"a second copy")
+    assert load_model(folder).info.n_parameters > 0
+    (folder / "other.safetensors").touch()
+    assert not is_complete_snapshot(folder)
+    with pytest.raises(WeightError, match="has no model.safetensors"):
+        load_model(folder)
+
+
+def test_one_file_of_several_is_no_whole_model(folder):
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    assert not is_complete_snapshot(folder)
+    with pytest.raises(WeightError, match=r"no model\.safetensors\.index\.json"):
         load_model(folder)
 
 
@@ -274,9 +303,9 @@ def test_a_source_that_is_nothing_is_refused_with_names_that_exist(source):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
-    (tmp_path / "weights.pth").write_bytes(b"x")
+    (tmp_path / "weights.h5").write_bytes(b"x")
     with pytest.raises(SourceError, match=r"\.gguf file"):
-        resolve_source(str(tmp_path / "weights.pth"))
+        resolve_source(str(tmp_path / "weights.h5"))
 
 
 def test_a_safetensors_file_stands_for_its_folder(folder):
@@ -291,3 +320,11 @@ def test_presets_and_tokenizers_need_no_torch():
         "count_parameters(get_preset('gpt2')); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_asking_again_and_again_for_a_missing_tokenizer_keeps_nothing(folder):
+    loaded = load_model(folder)
+    for _ in range(3):
+        with pytest.raises(TokenizerError) as caught:
+            _ = loaded.tokenizer
+    assert len(caught.traceback) <= 3  # the one of this time alone

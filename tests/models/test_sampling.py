@@ -66,6 +66,7 @@ def test_a_penalty_pushes_negative_scores_down_too():
     [
         {"temperature": -1.0},
         {"temperature": float("nan")},
+        {"temperature": 1e-40},
         {"top_k": -1},
         {"top_p": 0.0},
         {"min_p": 2.0},
@@ -202,6 +203,20 @@ def test_a_cache_that_holds_the_beginning_is_gone_on_with(model):
     assert found == _greedy_without_cache(model, PROMPT, 8)
     with pytest.raises(ConfigError, match="truncate"):
         next(generate(model, PROMPT, cache=cache))
+
+
+def test_ids_that_the_model_does_not_know_are_refused(model):
+    for wrong in ([5, 97], [-1]):
+        with pytest.raises(ConfigError, match="knows 0 to 96"):
+            next(generate(model, wrong))
+
+
+def test_a_small_cache_ends_the_text_as_the_context_does_and_two_rows_are_refused(model):
+    cache = KVCache(model.config, 1, 8)
+    tokens = list(generate(model, PROMPT, max_new_tokens=20, sampling=GREEDY, cache=cache))
+    assert (len(tokens), tokens[-1].finish) == (3, "context")
+    with pytest.raises(ConfigError, match="2 rows"):
+        next(generate(model, PROMPT, cache=KVCache(model.config, 2, 8)))
 
 
 def test_a_draw_without_a_generator_is_refused():

@@ -160,7 +160,7 @@ def test_folders_without_a_usable_tokenizer(tmp_path):
     with pytest.raises(TokenizerError, match=r"Add its tokenizer\.json"):
         load_tokenizer(tmp_path)
     (tmp_path / "tokenizer.model").write_bytes(b"x")
-    with pytest.raises(TokenizerError, match="save_pretrained"):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.model cannot be used.*again"):
         load_tokenizer(tmp_path)
     path = tmp_path / "tokenizer.json"
     for content in ("{", "[]", '{"decoder": {"type": "ByteLevel"}}', "\udcff"):
@@ -171,6 +171,39 @@ def test_folders_without_a_usable_tokenizer(tmp_path):
     library.decoder = decoders.WordPiece()
     library.save(str(path))
     with pytest.raises(TokenizerError, match="decodes by WordPiece; supported are"):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"merges": ["a b"]},
+        {"merges": [["a", "b"]]},
+        {"merges": [["a", "c"]]},
+        {"merges": [["a", "b"]], "continuing_subword_prefix": "##", "vocab": "ab"},
+    ],
+)
+def test_merges_that_make_no_token_are_refused(tmp_path, changes):
+    library = tokenizers.Tokenizer(models.BPE({"a": 0, "b": 1}, []))
+    library.decoder = decoders.ByteLevel()
+    settings = json.loads(library.to_str())
+    if "vocab" in changes:
+        changes = changes | {"vocab": {"a": 0, "b": 1, "ab": 2}}
+    settings["model"] |= changes
+    (tmp_path / "tokenizer.json").write_text(json.dumps(settings))
+    with pytest.raises(TokenizerError, match="merges do not fit its tokens: 'a'"):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"model": ' + "9" * 5_000 + "}", "[]", "{"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json"])
+def test_json_of_any_kind_is_refused_by_name(tmp_path, name, content):
+    for known in ("vocab.json", "merges.txt"):
+        (tmp_path / known).write_text("{}")
+    if name == "tokenizer_config.json":
+        save(sentencepiece_like("first"), tmp_path)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(TokenizerError, match=f"{name} cannot be used: it"):
         load_tokenizer(tmp_path)
 
 
@@ -207,6 +240,25 @@ def write_gguf(path, **changes):
     return GgufFile(path)
 
 
+def test_special_tokens_without_a_row_are_left_out(tmp_path):
+    library = sentencepiece_like("first")
+    library.add_special_tokens([AddedToken("<picture>", special=True, normalized=False)])
+    last = library.token_to_id("<picture>")
+    ours = load_tokenizer(save(library, tmp_path, bos_token="<s>", pad_token="<picture>"))
+    smaller = ours.without_special_from(last)
+    text = "Hi<picture> <s>the"
+    assert last in ours.encode(text, special=True)
+    ids = smaller.encode(text, special=True)
+    assert max(ids) < last == smaller.vocab_size
+    assert ids[-3:] == ours.encode(" <s>the", special=True)[-3:]
+    assert smaller.decode(ids) == text
+    assert "<picture>" not in smaller.special_tokens
+    assert (smaller.bos_id, smaller.pad_id) == (1, None)
+    with pytest.raises(TokenizerError, match="not in the vocabulary"):
+        smaller.token_bytes(last)
+    assert ours.without_special_from(last - 1) is None
+
+
 def test_gguf_kinds_of_tokens(tmp_path):
     ours = load_gguf_tokenizer(write_gguf(tmp_path / "a.gguf"))
     assert dict(ours.special_tokens) == {"<|end|>": 261}
@@ -218,7 +270,16 @@ def test_gguf_kinds_of_tokens(tmp_path):
 
 @pytest.mark.parametrize(
     ("pre", "digits", "accents"),
-    [("smollm", 3, 3), ("gpt-2", 1, 3), ("llama-bpe", 1, 3), ("qwen2", 3, 2), (None, 1, 3)],
+    [
+        ("smollm", 3, 3),
+        ("gpt-2", 1, 3),
+        ("llama-bpe", 1, 3),
+        ("qwen2", 3, 2),
+        ("olmo", 1, 2),
+        ("dbrx", 1, 3),
+        ("tekken", 3, 3),
+        (None, 1, 3),
+    ],
 )
 def test_gguf_word_rules(tmp_path, pre, digits, accents):
     ours = load_gguf_tokenizer(write_gguf(tmp_path / "a.gguf", pre=pre))
@@ -231,9 +292,13 @@ def test_gguf_word_rules(tmp_path, pre, digits, accents):
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"model": "llama"}, "sentencepiece.*not supported yet.*tokenizer.json"),
+        ({"model": "llama"}, "tokenizer.ggml.scores does not list 263 scores"),
+        ({"model": "bert"}, "kind 'bert'; known are 'gpt2' .* and 'llama'"),
         ({"model": None}, "holds no tokenizer"),
         ({"pre": "poro-chat"}, "known are gpt-2, default, smollm, llama-bpe"),
+        ({"pre": ["smollm", "gpt-2"]}, r"the rule \['smollm', 'gpt-2'\]; known are gpt-2"),
+        ({"merges": ["h t"]}, "merges do not fit its tokens: 'h' and 't'"),
+        ({"tokens": ["a", "b"] * 200, "merges": ["a b"]}, "merges do not fit its tokens: 'a'"),
         ({"tokens": None}, "tokenizer.ggml.tokens is missing"),
         ({"tokens": [1, 2]}, "no list of strings"),
         ({"merges": ["no such", "pairs here"]}, "merges do not fit"),

@@ -8,16 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.context import AppContext
+from components.kit.views import update_view
 from components.tabs.attention.views import (
     AttentionWords,
     Shown,
+    make_chips,
     make_facts,
     make_grid,
     make_map,
     make_table,
 )
 from components.text import locale_of
-from components.token_units import last_token_of, make_units, unit_of_token
+from components.token_units import last_token_of, sum_over_units, unit_of_token
 from explorer.attention_maps import (
     AttentionMaps,
     check_index,
@@ -47,7 +49,9 @@ def parse_place(place: str) -> str:
 
 
 class HeadsHandlers:
-    """Handlers of the panel's events; each returns the values of `Parts.outputs`.
+    """Handlers of the panel's events; all but two return the values of `Parts.outputs`.
+
+    `example` types a text, and `attention` is for programs.
 
     Args:
         ctx: The page's context.
@@ -70,6 +74,8 @@ class HeadsHandlers:
         request: gr.Request,
     ) -> tuple[Any, ...]:
         """Read the text; stay at the layer and head of the text before, or go where asked."""
+        if not text:
+            return _nothing(replace(shown, text=""))
         if asked != shown.asked:
             layer, head, query = (int(number) for number in asked.split("."))
             shown = replace(shown, layer=layer, head=head, query=query, asked=asked)
@@ -77,7 +83,9 @@ class HeadsHandlers:
             shown = replace(shown, query=-1)
         source = self._ctx.source_of(model_id)
         maps = self._read(source, text, owner, request)
-        shown = replace(shown, source=source, text=text, result_id=self._ctx.results.put(maps))
+        result_id = self._ctx.results.put(maps)
+        # another text has other pictures: those of the one before are not its own
+        shown = replace(shown, source=source, text=text, result_id=result_id, stack_id="")
         return self._view(shown, maps, request)
 
     def layer(
@@ -96,7 +104,8 @@ class HeadsHandlers:
         self, shown: Shown, owner: str | None, event: gr.EventData, request: gr.Request
     ) -> tuple[Any, ...]:
         """Look at the row of another token."""
-        return self._move(replace(shown, query=_index(event)), owner, request)
+        maps = self._maps(shown, owner, request)
+        return self._view(replace(shown, query=_index(event)), maps, request, row_only=True)
 
     def unit(
         self, shown: Shown, owner: str | None, event: gr.EventData, request: gr.Request
@@ -104,7 +113,7 @@ class HeadsHandlers:
         """Look at the row of a chip: of its last token."""
         maps = self._maps(shown, owner, request)
         query = last_token_of(maps.units, _index(event))
-        return self._view(replace(shown, query=query), maps, request)
+        return self._view(replace(shown, query=query), maps, request, row_only=True)
 
     def attention(self, text: str, layer: int, head: int, request: gr.Request) -> dict[str, Any]:
         """Attention weights of one head of the page's first model; row i reads from 0 to i."""
@@ -134,29 +143,34 @@ class HeadsHandlers:
     def _move(self, shown: Shown, owner: str | None, request: gr.Request) -> tuple[Any, ...]:
         return self._view(shown, self._maps(shown, owner, request), request)
 
-    def _view(self, shown: Shown, maps: AttentionMaps, request: gr.Request) -> tuple[Any, ...]:
+    def _view(
+        self, shown: Shown, maps: AttentionMaps, request: gr.Request, *, row_only: bool = False
+    ) -> tuple[Any, ...]:
+        """Values for `Parts.outputs`; where only the row changed, of what depends on the row."""
         shown = _within(shown, maps)
         patterns = compute_patterns(maps, shown.layer)
-        shown = self._publish(shown, maps, patterns)
-        words = AttentionWords(self._ctx.words, locale_of(request))
+        published = self._publish(shown, maps, patterns)
+        row_only = row_only and published == shown  # what had to go meanwhile is sent again
+        shown, words = published, AttentionWords(self._ctx.words, locale_of(request))
         row = patterns[shown.head, shown.query]
+        chips = {} if row_only else {"value": make_chips(maps)}
+        big = {} if row_only else {"value": make_map(shown, maps, words)}
         snippet = make_attention_snippet(
             shown.source, shown.text, shown.layer, shown.head, shown.query
         )
         return (
-            words.counts(maps),
+            gr.skip() if row_only else words.counts(maps),
             {"index": shown.layer, "count": maps.n_layers},
-            words.say("heads_of_layer", layer=shown.layer),
-            {
-                "units": make_units(maps.units, row.tolist()),
-                "more": maps.n_left_out,
-                "total": len(maps.ids) + maps.n_left_out,
-                "selected": unit_of_token(maps.units, shown.query),
-            },
-            make_grid(shown, maps),
-            make_map(shown, maps, words),
+            gr.skip() if row_only else words.say("heads_of_layer", layer=shown.layer),
+            update_view(
+                **chips,
+                weights=sum_over_units(maps.units, row.tolist()),
+                selected=unit_of_token(maps.units, shown.query),
+            ),
+            gr.skip() if row_only else make_grid(shown, maps),
+            update_view(**big, selected=shown.query),
             {"index": shown.query, "count": len(maps.ids)},
-            make_facts(shown, maps),
+            gr.skip() if row_only else make_facts(shown, maps),
             make_table(shown, maps, row, words),
             {"csv": shown.matrix_id, "png": "attention-map", "python": snippet},
             f"{shown.layer}.{shown.head}.{shown.query}",
@@ -164,18 +178,35 @@ class HeadsHandlers:
         )
 
     def _publish(self, shown: Shown, maps: AttentionMaps, patterns: NDArray[np.float32]) -> Shown:
-        """Put thumbnails and map where the page fetches them, unless they are there already."""
+        """Put thumbnails and map where the page fetches them, unless they are there still."""
         routes = self._ctx.routes
-        if not shown.stack_id:  # another layer: another map as well
-            shown = replace(
-                shown, stack_id=routes.publish_stack(compute_thumbnails(patterns)), matrix_id=""
-            )
-        if not shown.matrix_id:
+        if routes.find(shown.stack_id) is None:  # another layer: another map as well
+            stack_id = routes.publish_stack(compute_thumbnails(patterns))
+            shown = replace(shown, stack_id=stack_id, matrix_id="")
+        if routes.find(shown.matrix_id) is None:
             matrix_id = routes.publish(
                 patterns[shown.head], row_labels=maps.labels, column_labels=maps.labels
             )
             shown = replace(shown, matrix_id=matrix_id)
         return shown
+
+
+def _nothing(shown: Shown) -> tuple[Any, ...]:
+    """Values for `Parts.outputs` while there is no text: empty views, which say what will come."""
+    return (
+        "",
+        gr.skip(),
+        "",
+        update_view(value={"units": [], "more": 0, "total": 0}, weights=[], selected=-1),
+        None,
+        update_view(value=None, selected=-1),
+        {"index": 0, "count": 0},
+        None,
+        None,
+        {"csv": None, "png": None, "python": None},
+        "",
+        shown,
+    )
 
 
 def _index(event: gr.EventData) -> int:

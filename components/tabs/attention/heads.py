@@ -13,6 +13,7 @@ from components.kit.chips import build_token_chips
 from components.kit.examples import build_examples
 from components.kit.head_grid import build_head_grid
 from components.kit.heatmap import build_heatmap
+from components.kit.line import build_line
 from components.kit.pickers import build_picker
 from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
@@ -45,7 +46,7 @@ class Parts:
     shown: gr.State
 
     def outputs(self) -> list[Any]:
-        """What every handler fills, in the order of `HeadsHandlers.view`."""
+        """What every handler fills, in the order of `HeadsHandlers._view`."""
         working = self.working
         drawer = [working.facts, working.table, working.exports]
         views = [self.layer, self.heading, self.chips, self.grid, self.map, self.stepper]
@@ -69,10 +70,10 @@ def build(ctx: AppContext, head: TabHead) -> None:
                 max_lines=10,
                 elem_id="attention-text",
             )
-            counts = gr.HTML(elem_id="attention-counts", elem_classes=["help"])
+            counts = build_line(words, elem_id="attention-counts", look="help")
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="attention-examples")
             layer = build_picker(words, "layer", elem_id="attention-layer")
-            gr.HTML(t("attention.tokens"), elem_classes=["heading"])
+            gr.HTML(t("attention.tokens"), elem_look="heading")
             stepper = build_stepper(words, elem_id="attention-stepper")
             chips = build_token_chips(
                 words, elem_id="attention-chips", mode="weight", readout="popover"
@@ -80,7 +81,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
         with gr.Column(elem_classes=["figure"], min_width=0):
             with gr.Row(elem_classes=["grid-and-map"]):
                 with gr.Column(elem_classes=["grid"], min_width=0):
-                    heading = gr.HTML(elem_id="attention-heading", elem_classes=["heading"])
+                    heading = build_line(words, elem_id="attention-heading", look="heading")
                     grid = build_head_grid(words, elem_id="attention-grid")
                 with gr.Column(elem_classes=["map"], min_width=0):
                     big = build_heatmap(words, elem_id="attention-map")

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from components.text import Words
+from components.token_units import make_units
 from explorer.attention_maps import (
     AttentionMaps,
     compute_patterns,
@@ -69,6 +70,15 @@ class AttentionWords:
         return self.say("counts", tokens=f"{n_read:,}", model=maps.model_name)
 
 
+def make_chips(maps: AttentionMaps) -> dict[str, Any]:
+    """The value of the chips; the weights on them change alone."""
+    return {
+        "units": make_units(maps.units),
+        "more": maps.n_left_out,
+        "total": len(maps.ids) + maps.n_left_out,
+    }
+
+
 def make_grid(shown: Shown, maps: AttentionMaps) -> dict[str, Any]:
     """The value of the head grid; heads that share keys and values stand together."""
     group = maps.n_heads // maps.n_kv_heads
@@ -88,10 +98,8 @@ def make_map(shown: Shown, maps: AttentionMaps, words: AttentionWords) -> dict[s
     return {
         "matrix": shown.matrix_id,
         "rows": list(maps.labels),
-        "cols": list(maps.labels),
         "causal": True,
         "title": words.say("head", head=shown.head),
-        "selected_row": shown.query,
         "max": 1,
     }
 

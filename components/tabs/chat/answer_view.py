@@ -1,44 +1,43 @@
 """What the page shows of an answer: chips, speed and context, the table, the snippet."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from components.context import AppContext
-from components.token_units import make_units
+from components.kit.number_matrix import MOST_TABLE_ROWS
+from components.token_units import MOST_CHIPS, make_units
 from explorer.answer_units import AnswerUnit, compute_answer_units
 from explorer.conversation import AnswerStep, AnswerToken, stream_answer
 from explorer.snippets import source_file_of
 
 # A chip takes about 0.3 kB on its way with five alternatives; the table and its CSV hold them all.
-MOST_CHIPS = 1_000
 MOST_ALTERNATIVES = 5
-MOST_TABLE_ROWS = 50
-NO_CHIPS: dict[str, Any] = {"units": [], "more": 0, "total": 0}
+NO_CHIPS = ""
 NO_EXPORTS: dict[str, Any] = {"csv": None, "png": None, "python": None}
 
 
-def make_chips(tokenizer: Any, tokens: Sequence[AnswerToken]) -> dict[str, Any]:
-    """Give the value of the chips.
+def make_chips(tokenizer: Any, tokens: Sequence[AnswerToken]) -> str:
+    """Give the value of the chips: the JSON of one unit a line, so that only the new end travels.
 
     Args:
         tokenizer: The model's tokenizer.
         tokens: The answer so far.
     """
-    units = compute_answer_units(tokenizer, tokens)
-    shown = units[:MOST_CHIPS]
+    shown = compute_answer_units(tokenizer, tokens)[:MOST_CHIPS]
     chips = [
         {**chip, **_chances(unit)}
         for chip, unit in zip(make_units([unit.unit for unit in shown]), shown, strict=True)
     ]
-    return {"units": chips, "more": len(units) - len(shown), "total": len(units)}
+    return "".join(f"{json.dumps(chip, ensure_ascii=False)}\n" for chip in chips)
 
 
 def _chances(unit: AnswerUnit) -> dict[str, Any]:
     # four digits: their bars are labelled with a tenth of a percent, and they are most of the bytes
     others = [[label, float(f"{p:.4g}")] for label, p in unit.alternatives[:MOST_ALTERNATIVES]]
-    return {"p": unit.probability, "rank": unit.rank, "alt": others}
+    return {"p": float(f"{unit.probability:.6g}"), "rank": unit.rank, "alt": others}
 
 
 def make_status(ctx: AppContext, locale: str, step: AnswerStep) -> dict[str, Any]:

@@ -4,7 +4,6 @@ begin ─► the model is loaded ─► it reads ─► text and chips, as they 
 └──────────────── stopped before a word, or failed: back to what was there before ◄─┘
 """
 
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -15,6 +14,7 @@ from typing import Any
 import gradio as gr
 
 from components.context import AppContext
+from components.errors import card_for
 from components.forms import Form
 from components.kit.working import Working
 from components.tabs.chat.answer_view import (
@@ -54,12 +54,12 @@ class Parts:
         send: Sends it.
         stop: Stops an answer; takes the place of `send` meanwhile.
         hint: Card slot for advice.
+        card: Card slot of the tab, for errors.
         system: Instruction that stands before the conversation.
         form: Controls of `AnswerSettings`.
         chips: The last answer, token by token.
         working: The drawer below it.
         talk: State: the conversation.
-        work: State: id of the answer that is being written, None when none is.
     """
 
     view: gr.HTML
@@ -68,12 +68,12 @@ class Parts:
     send: gr.Button
     stop: gr.Button
     hint: gr.HTML
+    card: gr.HTML
     system: gr.Textbox
     form: Form
     chips: gr.HTML
     working: Working
     talk: gr.State
-    work: gr.State
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class Asking:
     """Everything that one answer depends on, apart from the conversation.
 
     Args:
+        work: Id under which it can be stopped: the visitor's session, which has one answer at most.
         source: Of the model.
         owner: Of the visitor, for the store.
         system: Instruction that stands before the conversation.
@@ -88,6 +89,7 @@ class Asking:
         locale: Language of the reader.
     """
 
+    work: str
     source: str
     owner: str
     system: str
@@ -144,14 +146,25 @@ class AnswerWriter:
             asking: How to answer.
             unsent: What else to put back then, such as the message into its box.
         """
-        work = secrets.token_urlsafe(16)
-        with self._ctx.stops.armed(work) as switch:
-            yield self._begin(asked, asking, work, unsent)
+        with self._ctx.stops.armed(asking.work) as switch:
+            yield self._begin(asked, asking, unsent)
             try:
-                yield from self._write(asked, asking, switch.is_set)
-            except Exception:  # also Stopped; not GeneratorExit, then nobody is there to see it
-                yield {**self._end(before), **self.no_answer(), **unsent}
-                raise
+                for updates in self._write(asked, asking, switch.is_set):
+                    if switch.superseded:  # another answer, or a new conversation, has the page now
+                        return
+                    yield updates
+            except Exception as error:  # not GeneratorExit: then nobody is there to see it
+                if not switch.superseded:
+                    yield self._back_to(before, asking, unsent, error)
+
+    def _back_to(self, before: Talk, asking: Asking, unsent: Updates, error: Exception) -> Updates:
+        """The page as it was, with a card that says why, all in one update.
+
+        A second one right behind it would overtake it in Gradio's page, and Stop would stay.
+        """
+        stopped = isinstance(error, Stopped)
+        card = None if stopped else card_for(self._ctx.words, asking.locale, error)
+        return {**self._end(before), **self.no_answer(), **unsent, self._parts.card: card}
 
     def _write(self, asked: Talk, asking: Asking, stopped: Callable[[], bool]) -> Iterator[Updates]:
         """The updates of one answer, from loading the model to the last token.
@@ -173,19 +186,20 @@ class AnswerWriter:
                 turn=partial(slots.turn, cancelled=stopped),
             )
             with closing(steps):  # type: ignore[type-var]
+                chips = NO_CHIPS
                 for step in steps:
                     if step.finish is not None:
                         yield self._finish(asked, asking, loaded, step)
                     elif text_pace.due(TEXT_LONGER_S * len(step.tokens)):
-                        chips = chips_pace.due(CHIPS_LONGER_S * len(step.tokens))
-                        yield self._progress(asked, asking, loaded, step, chips)
+                        if chips_pace.due(CHIPS_LONGER_S * len(step.tokens)):
+                            chips = make_chips(loaded.tokenizer, step.tokens)
+                        yield self._progress(asked, asking, step, chips)
 
-    def _begin(self, asked: Talk, asking: Asking, work: str, unsent: Updates) -> Updates:
+    def _begin(self, asked: Talk, asking: Asking, unsent: Updates) -> Updates:
         parts = self._parts
         return {
             **dict.fromkeys(unsent, ""),
             parts.talk: asked,
-            parts.work: work,
             parts.view: make_conversation(asked, busy=True),
             parts.status: make_waiting(self._ctx, asking.locale, "reading"),
             parts.send: gr.Button(visible=False),
@@ -194,17 +208,14 @@ class AnswerWriter:
             **self.no_answer(),
         }
 
-    def _progress(
-        self, asked: Talk, asking: Asking, loaded: Any, step: AnswerStep, chips: bool
-    ) -> Updates:
+    def _progress(self, asked: Talk, asking: Asking, step: AnswerStep, chips: str) -> Updates:
         parts = self._parts
-        updates: Updates = {
+        return {
             parts.view: make_conversation(asked.answer(step.text), busy=True),
             parts.status: make_status(self._ctx, asking.locale, step),
+            # also when they are the same: left out once, they would travel whole the next time
+            parts.chips: chips,
         }
-        if chips:
-            updates[parts.chips] = make_chips(loaded.tokenizer, step.tokens)
-        return updates
 
     def _finish(self, asked: Talk, asking: Asking, loaded: Any, step: AnswerStep) -> Updates:
         if step.finish == "stopped" and not step.tokens:
@@ -225,7 +236,6 @@ class AnswerWriter:
         parts = self._parts
         return {
             parts.talk: talk,
-            parts.work: None,
             parts.view: make_conversation(talk),
             parts.status: None,
             parts.send: gr.Button(visible=True),

@@ -16,6 +16,7 @@ _STATUS = """
 <i class="prompt"></i><i class="answer"></i></div><span class="words"></span></div></div>
 """
 _CONVERSATION_TEXTS = (
+    "label",
     "you",
     "model",
     "greeting",

@@ -52,9 +52,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
             build_note(ctx.words, "chat.look_for", elem_id="chat-note")
             working = build_working(ctx.words, elem_id="chat-working", formula=FORMULA)
     examples = talking.pop("examples")
-    parts = Parts(
-        **talking, chips=chips, working=working, talk=gr.State(Talk()), work=gr.State(None)
-    )
+    parts = Parts(**talking, chips=chips, working=working, talk=gr.State(Talk()), card=head.card)
     _wire(ctx, head, parts, fresh, examples)
     _register(ctx, parts)
 
@@ -136,8 +134,8 @@ def _wire(
         edit.click, answering(on.edit), [index, text, *how], shown, api_name="chat_edit", **options
     )
 
-    wire(parts.stop.click, on.stop, [parts.work], [], queue=False, api_name="chat_stop", **options)
-    wire(view.halt, on.stop, [parts.work], [], queue=False, **options)
+    wire(parts.stop.click, on.stop, [], [], queue=False, api_name="chat_stop", **options)
+    wire(view.halt, on.stop, [], [], queue=False, **options)
     wire(fresh.click, on.clear, [], shown, api_name="chat_clear", **options)
     model = [ctx.model_id, ctx.owner]
     wire(ctx.model_id.change, on.model, model, [parts.hint], **options)
@@ -160,7 +158,6 @@ def _everything(parts: Parts) -> list[Any]:
         parts.send,
         parts.stop,
         parts.talk,
-        parts.work,
     ]
 
 

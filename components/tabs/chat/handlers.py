@@ -150,19 +150,21 @@ class Handlers:
             )
         yield from self._writer.answer(talk, talk.reworded(int(index), text), asking, {})
 
-    def stop(self, work: str | None) -> None:
+    def stop(self, request: gr.Request) -> None:
         """Stop the answer of this visitor that is being written; it ends after its next token."""
-        if work is not None:
-            self._ctx.stops.stop(work)
+        self._ctx.stops.stop(_work_of(request))
 
-    def clear(self) -> Updates:
-        """Begin a new conversation."""
+    def clear(self, request: gr.Request) -> Updates:
+        """Begin a new conversation; an answer that is being written ends unseen."""
         parts = self._parts
+        self._ctx.stops.supersede(_work_of(request))
         return {
             parts.talk: Talk(),
             parts.view: make_conversation(Talk()),
             parts.status: None,
             parts.hint: None,
+            parts.send: gr.Button(visible=True),
+            parts.stop: gr.Button(visible=False),
             **self._writer.no_answer(),
         }
 
@@ -209,7 +211,8 @@ class Handlers:
     ) -> Asking:
         source = self._ctx.source_of(model_id)
         visitor = self._ctx.owner_of(owner, request)
-        return Asking(source, visitor, system or "", settings, locale_of(request))
+        work, locale = _work_of(request), locale_of(request)
+        return Asking(work, source, visitor, system or "", settings, locale)
 
     def _advise(self, locale: str, key: str, **facts: object) -> Updates:
         say = partial(self._ctx.words.say, locale)
@@ -219,3 +222,8 @@ class Handlers:
             "text": say(f"chat.hint_{key}_text", **facts),
         }
         return {self._parts.hint: card}
+
+
+def _work_of(request: gr.Request) -> str:
+    """Id of what this visitor has running: his session, which no other page knows."""
+    return f"chat-{request.session_hash}"

@@ -1,5 +1,6 @@
 """The panel "chips": a text, cut into tokens as it is typed."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.chips import build_token_chips
 from components.kit.examples import build_examples
+from components.kit.line import build_line
 from components.kit.working import Working, build_working
 from components.tabs.tab import TabHead
 from components.text import locale_of
@@ -62,7 +64,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
             text = gr.Textbox(
                 FIRST_TEXT, label=t("tokens.text"), lines=5, max_lines=14, elem_id="tokens-text"
             )
-            counts = gr.HTML(elem_id="tokens-counts", elem_classes=["help"])
+            counts = build_line(ctx.words, elem_id="tokens-counts", look="help")
             examples = build_examples(ctx.words, EXAMPLE_KEYS, elem_id="tokens-examples")
             special = gr.Checkbox(
                 False,
@@ -82,7 +84,8 @@ def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     on = Handlers(ctx)
     working = parts.working
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    for event in (parts.text.change, parts.special.input, ctx.model_id.change):
+    # the visitor is known before his model is there: the tokenizer alone is soon read
+    for event in (parts.text.change, parts.special.input, ctx.owner.change, ctx.model_id.change):
         # while the server works on one keystroke, only the newest of the next ones is kept
         wire(
             event,
@@ -125,7 +128,7 @@ class Handlers:
         snippet = make_tokens_snippet(source, text, special)
         return (
             self._say_counts(locale, pieces),
-            make_chips(pieces),
+            make_chips(self._ctx, pieces),
             make_facts(pieces),
             make_table(self._ctx, locale, pieces),
             {"csv": publish_ids(self._ctx, locale, pieces), "png": None, "python": snippet},
@@ -156,17 +159,20 @@ class Handlers:
             read=f"{pieces.n_read_bytes:,}",
             tokens=f"{pieces.n_tokens:,}",
             characters=f"{pieces.n_characters:,}",
+            seen=f"{pieces.n_graphemes:,}",
             bytes=f"{pieces.n_bytes:,}",
         )
 
 
-def make_chips(pieces: TokenPieces) -> dict[str, Any]:
-    """The value of the chips."""
+def make_chips(ctx: AppContext, pieces: TokenPieces) -> dict[str, Any]:
+    """The value of the chips; the ids of a text that is not drawn whole are fetched when copied."""
+    more = pieces.n_tokens - pieces.shown
+    ids = json.dumps(pieces.ids).encode() if more else b""
     return {
         "units": make_units(pieces.units),
-        "more": pieces.n_tokens - pieces.shown,
+        "more": more,
         "total": pieces.n_tokens,
-        "ids": list(pieces.ids) if pieces.shown < pieces.n_tokens else None,
+        "ids_from": ctx.routes.publish_bytes(ids, media_type="application/json") if more else None,
     }
 
 

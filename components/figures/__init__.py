@@ -1,1 +1,0 @@
-"""Plotly figures: pure functions from a result to a figure."""

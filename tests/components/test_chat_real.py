@@ -1,0 +1,116 @@
+"""The Chat tab with the real model, in fresh processes and in a browser."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.context import Settings
+from components.launch import Endpoint, launch_page
+from components.shell import build_page
+from components.tabs.chat.handlers import EXAMPLE_TEXTS
+from explorer.answer_snippet import make_answer_snippet
+from explorer.conversation import AnswerSettings, stream_answer
+from tests.components.tiny_chat import TinyStore
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[TinyStore, str]]:
+    store = TinyStore()
+    demo, ctx = build_page(store, Settings())
+    url = launch_page(
+        demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
+    )
+    yield store, url
+    demo.close(verbose=False)
+
+
+@pytest.fixture
+def store(served: tuple[TinyStore, str]) -> TinyStore:
+    served[0].begin()
+    return served[0]
+
+
+@pytest.fixture
+def url(store: TinyStore, served: tuple[TinyStore, str]) -> str:
+    return served[1]
+
+
+def run_snippet(snippet: str) -> tuple[list[tuple[int, float, int]], str]:
+    done = subprocess.run(
+        [sys.executable, "-c", snippet],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *rows, text = done.stdout.strip().split("\n")
+    numbers = [row.split() for row in rows]
+    return [(int(i), float(p), int(r)) for i, p, r in numbers], text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_the_snippet_gives_the_same_answer_in_a_fresh_process(
+    smollm2_file: Path, temperature: float
+) -> None:
+    from models import load_model
+
+    source = "smollm2-135m-instruct"
+    settings = AnswerSettings(temperature=temperature, max_new_tokens=9, seed=11)
+    messages = [{"role": "user", "content": EXAMPLE_TEXTS[0]}]
+    *_, answer = stream_answer(load_model(source), messages, settings)
+    rows, text = run_snippet(make_answer_snippet(source, messages, settings, answer))
+    assert [(i, r) for i, _, r in rows] == [(t.id, t.rank) for t in answer.tokens]
+    for (_, found, _), token in zip(rows, answer.tokens, strict=True):
+        assert math.isclose(found, token.probability, rel_tol=1e-4)
+    assert text == answer.text
+    if temperature == 0:
+        assert text == "The capital of France is Paris."
+
+
+@pytest.mark.slow
+def test_markup_in_messages_is_shown_and_never_run(
+    chromium: Any, url: str, store: TinyStore
+) -> None:
+    hard = "<img src=x onerror='window.hit=1'><b>bold</b> ${1+1} **not bold**"
+    page = chromium.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(f"{url}?tab=chat")
+    page.locator("#chat-message textarea").fill(hard)
+    page.keyboard.press("Enter")
+    page.locator("#chat-stop").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#chat-conversation .assistant .act").first.wait_for()
+    shown = page.locator("#chat-conversation .user .text").first
+    assert shown.inner_text() == hard
+    assert shown.locator("*").count() == 0
+    assert page.evaluate("window.hit") is None
+    page.locator("#chat-working button").first.click()
+    page.locator("#chat-working-table td").first.wait_for()
+    assert problems == []
+    page.close()
+
+
+@pytest.mark.slow
+def test_the_focus_goes_from_send_to_stop_to_the_message(
+    chromium: Any, url: str, store: TinyStore
+) -> None:
+    page = chromium.new_page()
+    page.goto(f"{url}?tab=chat")
+    page.locator("#chat-message textarea").fill("Hello")
+    page.locator("#chat-send").click()
+    page.wait_for_selector("#chat-stop:focus")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#chat-message textarea:focus")
+    assert page.locator("#chat-stop").count() == 0 or page.locator("#chat-stop").is_hidden()
+    page.close()

@@ -1,0 +1,44 @@
+"""Memory after unloading the real model: back with the system, as its own counters say."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import json
+from explorer.store import ModelStore
+from explorer.uploads import Uploads
+import psutil, sys, torch, models.loading
+
+def rss():
+    return psutil.Process().memory_info().rss
+
+store = ModelStore(budget_bytes=4 * 10**9)
+source = sys.argv[1]
+list(store.open(source, "ann"))  # whatever is imported and kept once
+store.unload(source, "ann")
+before = rss()
+list(store.open(source, "ann"))
+loaded = rss()
+list(store.open(source, "bob"))
+shared = rss()
+store.unload(source, "ann")
+store.unload(source, "bob")
+print(json.dumps({"before": before, "loaded": loaded, "shared": shared, "after": rss()}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "n_bytes"),
+    [("smollm2-135m-instruct", 538_060_032), ("smollm2-135m-instruct#int8", 135_439_104)],
+)
+def test_unloading_gives_the_memory_back(smollm2_file, source, n_bytes):
+    run = [sys.executable, "-c", PROGRAM, source]
+    found = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+    print(found)
+    assert found["loaded"] - found["before"] > 0.9 * n_bytes
+    assert found["shared"] - found["loaded"] < 0.05 * n_bytes  # the second visitor costs nothing
+    assert found["after"] - found["before"] < 0.1 * n_bytes
