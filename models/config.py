@@ -21,12 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, get_args
 
 from models.errors import ConfigError
 from models.mla_config import MlaConfig
-from models.rope_config import RopeConfig
+from models.rope_config import FrozenTable, RopeConfig
 
 NormKind = Literal["layernorm", "rmsnorm"]
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
@@ -256,7 +255,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         # what a caller may go on changing is copied: a configuration stays as it was checked
         object.__setattr__(self, "layer_types", tuple(self.layer_types))
-        object.__setattr__(self, "rope", MappingProxyType(dict(self.rope)))
+        object.__setattr__(self, "rope", FrozenTable(self.rope))
         _require_positive(
             "ModelConfig",
             vocab_size=self.vocab_size,

@@ -1,4 +1,4 @@
-"""Parameters and cached numbers of multi-head latent attention, in closed form.
+"""Parameters of multi-head latent attention, in closed form.
 
 queries     D H d, or D Q + Q H d through a latent of Q
 keys        D C to the latent of C, C H (d - r) from it, D r for the rotated key
@@ -31,8 +31,3 @@ def mla_normalised_widths(config: ModelConfig, mla: MlaConfig) -> tuple[int, ...
         return ()
     latent = mla.latent_width(config.d_model)
     return (latent,) if mla.q_lora_rank is None else (latent, mla.q_lora_rank)
-
-
-def mla_cached_numbers(config: ModelConfig, mla: MlaConfig) -> int:
-    """Numbers that the cache keeps of a token in one layer."""
-    return mla.latent_width(config.d_model) + mla.qk_rope_head_dim

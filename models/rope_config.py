@@ -6,6 +6,7 @@ Each scaling is a type of its own with just its parameters; what it does to the 
 
 import math
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from models.errors import ConfigError
 
@@ -13,6 +14,19 @@ from models.errors import ConfigError
 def _require_factor(owner: str, factor: float) -> None:
     if not factor >= 1:
         raise ConfigError(f"{owner}: factor={factor!r} must be at least 1; 1 changes nothing")
+
+
+class FrozenTable(dict[Any, Any]):
+    """A mapping that stays as it was made, and that can be copied and stored like a dict."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a configuration cannot be changed; make another with dataclasses.replace")
+
+    __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = _refuse
+    __ior__ = _refuse
+
+    def __reduce__(self) -> tuple[type, tuple[dict[Any, Any]]]:
+        return type(self), (dict(self),)
 
 
 @dataclass(frozen=True, kw_only=True)

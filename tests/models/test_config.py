@@ -1,6 +1,8 @@
 """Configurations, presets, counts: what is refused, and every number against the published one."""
 
-from dataclasses import FrozenInstanceError, replace
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, asdict, replace
 
 import pytest
 import torch
@@ -68,6 +70,11 @@ def test_an_unknown_preset_lists_the_closest():
 def test_configurations_cannot_be_changed_from_inside(llama_config):
     with pytest.raises(TypeError):
         llama_config.rope["full"] = RopeConfig(theta=3.0)
+    with pytest.raises(TypeError):
+        llama_config.rope.clear()
+    for copied in (copy.deepcopy(llama_config), pickle.loads(pickle.dumps(llama_config))):
+        assert copied == llama_config
+    assert asdict(llama_config)["rope"]["full"]["theta"] == 5_000.0
     listed = replace(llama_config, layer_types=["full", "full"])
     assert listed.layer_types == ("full", "full")
     assert hash(listed) == hash(replace(llama_config, layer_types=("full", "full")))

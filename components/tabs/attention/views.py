@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from components.kit.number_matrix import MOST_TABLE_ROWS
 from components.text import Words
 from components.token_units import make_units
 from explorer.attention_maps import (
@@ -15,8 +16,6 @@ from explorer.attention_maps import (
     find_strongest_keys,
 )
 from explorer.snippets import source_file_of
-
-MOST_TABLE_ROWS = 50
 
 
 @dataclass(frozen=True)

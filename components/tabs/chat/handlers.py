@@ -142,8 +142,8 @@ class Handlers:
             return
         if not talk.is_question_at(int(index)):
             raise ConfigError(
-                f"message {int(index)} is none of yours among {len(talk.messages)}; give the "
-                "number of one of your messages, counted from 0",
+                f"message {int(index)} is not one of yours; the conversation has "
+                f"{len(talk.messages)}; give the number of one of your messages, counted from 0",
                 code="chat-no-message",
                 index=int(index),
                 count=len(talk.messages),

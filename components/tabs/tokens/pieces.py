@@ -15,10 +15,11 @@ from components.kit.cards import build_note
 from components.kit.chips import build_token_chips
 from components.kit.examples import build_examples
 from components.kit.line import build_line
+from components.kit.number_matrix import MOST_TABLE_ROWS
 from components.kit.working import Working, build_working
 from components.tabs.tab import TabHead
 from components.text import locale_of
-from components.token_units import make_units
+from components.token_units import MOST_CHIPS, make_units
 from explorer.snippets import make_tokens_snippet, source_file_of
 from explorer.tokens import TokenPieces, compute_token_pieces
 
@@ -30,8 +31,6 @@ EXAMPLE_TEXTS = (
     "127 + 677 = 804, 1275 + 6773 = 8041; unfamiliarword, antidisestablishmentarianism",
 )
 FIRST_TEXT = "When Mary and John went to the store, John gave a drink to Mary. 玛丽说 thanks! 🦙"
-MOST_TABLE_ROWS = 50
-MOST_CHIPS = 1_000
 FORMULA = r"""
 $$\text{text} \;\xrightarrow{\text{UTF-8}}\; \text{bytes} \;\xrightarrow{\text{pre-tokenizer}}\;
 \text{words} \;\xrightarrow{\text{BPE merges}}\; \text{tokens} \;\xrightarrow{\text{vocabulary}}\;
@@ -203,6 +202,7 @@ def make_table(ctx: AppContext, locale: str, pieces: TokenPieces) -> dict[str, A
         "rows": [str(i) for i in range(len(rows))],
         "cols": [ctx.words.say(locale, f"tokens.{name}") for name in columns],
         "cells": [[text, id_, token.hex(" ")] for text, id_, token in rows],
+        "tokens": [0],
         "digits": 0,
     }
 
