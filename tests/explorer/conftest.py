@@ -1,7 +1,9 @@
 """A store with a fake loader, and visitors to use it at once."""
 
+import gc
 import importlib.util
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,6 +21,15 @@ sys.modules[_spec.name] = fake_models  # tests here import from it by this name
 _spec.loader.exec_module(fake_models)
 
 SIZES = {"tiny": 40, "org/a": 40, "org/b": 40, "org/c": 40, "org/large": 90, "org/huge": 101}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections() -> Iterator[None]:
+    """The store collects garbage after each load; what is there already need not be looked at."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture

@@ -51,7 +51,11 @@ def test_every_preset_has_its_published_count():
     assert {name: count_parameters(c).unique for name, c in presets().items()} == PUBLISHED
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+# the ones with 6,144 experts take seconds to build even without memory
+EXPERTS = [pytest.param(n, marks=pytest.mark.slow) if "a3b" in n else n for n in PUBLISHED]
+
+
+@pytest.mark.parametrize("name", EXPERTS)
 def test_counts_equal_those_of_the_tensors(name):
     with torch.device("meta"):
         model = Decoder(get_preset(name))
