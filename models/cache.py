@@ -111,6 +111,8 @@ class KVCache:
         Raises:
             ContextError: Window layers have dropped tokens that the next one would see.
         """
+        if length < 0:
+            raise ContextError(f"length={length} is below 0; give the tokens to keep, 0 for none")
         shorter = self.lengths > length
         oldest_seen = max(0, length - self._window + 1)
         lost = shorter & (self._reached - self._ring > oldest_seen)
@@ -161,6 +163,10 @@ class KVCache:
         self.lengths = after.clone()  # `truncate` changes it in place
         self._reached = torch.maximum(self._reached, after)
         return Claim(slots=slots, valid=valid, before=before.clone(), after=after)
+
+    def give_back(self, claim: Claim) -> None:
+        """Undo a claim whose pass failed: its tokens were not read, and its slots are free."""
+        self.lengths = claim.before.clone()
 
     def write(
         self,

@@ -68,30 +68,31 @@ class Decoder(nn.Module):
             trace: What to record and edit.
             generator: Draws dropout at the configuration's rates; None (evaluation) drops nothing.
             last_only: Only compute the logits of the last column (B, 1, V); of a long prompt that
-                saves T x V numbers.
+                saves T x V numbers. With padding on the right that column is padding.
 
         Raises:
-            ConfigError: No tokens, or not two axes.
+            ConfigError: No tokens, not two axes, or shapes that do not go together.
             ContextError: Learned positions end before the text does, or the cache is full.
             TraceError: The trace names what this model does not have.
         """
-        if ids.ndim != 2 or ids.shape[1] == 0:
-            raise ConfigError(
-                f"ids of shape {tuple(ids.shape)} were given; give (batch, at least one token)",
-                code="text-empty",
-            )
+        check_inputs(ids, valid, cache)
         self._check_room(ids.shape[1], valid, cache)
         run = start_pass(
             self.config, ids, valid=valid, cache=cache, trace=trace, generator=generator
         )
-        x = self._embed(ids, run)
-        for block in self.blocks:
-            x = block(x, run)
-        if last_only:
-            x = x[:, -1:]
-        logits = tap(trace, "logits", self.unembed(x))
-        if trace is not None:
-            trace.check()
+        try:
+            x = self._embed(ids, run)
+            for block in self.blocks:
+                x = block(x, run)
+            if last_only:
+                x = x[:, -1:]
+            logits = tap(trace, "logits", self.unembed(x))
+            if trace is not None:
+                trace.check()
+        except BaseException:  # an edit that raised, a wrong name: the tokens were not read
+            if cache is not None and run.claim is not None:
+                cache.give_back(run.claim)
+            raise
         return logits
 
     def unembed(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
@@ -116,8 +117,8 @@ class Decoder(nn.Module):
         """Learned positions have a last row; refuse before the cache is touched."""
         if self.config.positions != "learned":
             return
-        longest = n_tokens if valid is None else int(valid.sum(dim=1).max())
-        longest += 0 if cache is None else int(cache.lengths.max())
+        new = torch.tensor([n_tokens]) if valid is None else valid.sum(dim=1).cpu()
+        longest = int((new + (0 if cache is None else cache.lengths)).max())
         if longest > self.config.context_length:
             raise ContextError(
                 f"the text has {longest} tokens, the model reads at most "
@@ -126,3 +127,25 @@ class Decoder(nn.Module):
                 asked=longest,
                 limit=self.config.context_length,
             )
+
+
+def check_inputs(ids: Tensor, valid: Tensor | None, cache: KVCache | None) -> None:
+    """Refuse what would only fail, or answer wrongly, further inside.
+
+    Raises:
+        ConfigError: No tokens, not two axes, or shapes that do not go together.
+    """
+    if ids.ndim != 2:
+        raise ConfigError(f"ids have shape {tuple(ids.shape)}; give (batch, tokens)")
+    if ids.shape[1] == 0:
+        raise ConfigError("there are no ids; give at least one token", code="text-empty")
+    if valid is not None and (valid.shape != ids.shape or valid.dtype != torch.bool):
+        raise ConfigError(
+            f"valid is {tuple(valid.shape)} {valid.dtype}; give bool of the shape of ids, "
+            f"{tuple(ids.shape)}"
+        )
+    if cache is not None and len(cache.lengths) != ids.shape[0]:
+        raise ConfigError(
+            f"the cache has {len(cache.lengths)} rows, ids have {ids.shape[0]}; make it with "
+            f"batch={ids.shape[0]}"
+        )

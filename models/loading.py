@@ -182,8 +182,9 @@ def load_model(
         raise ConfigError(f"dtype {dtype!r} is unknown; choose {', '.join(DTYPES)}")
     if not isinstance(source, ResolvedSource):
         source = resolve_source(str(source))
+    where = _device(device)
     files = _open_files(source)
-    model = _fill(files, DTYPES[dtype], torch.device(device))
+    model = _fill(files, DTYPES[dtype], where)
     tokenizer = _tokenizer_or_error(files)
     usable = None if isinstance(tokenizer, TokenizerError) else tokenizer
     chat = None if usable is None else files.chat(usable, source.name)
@@ -275,6 +276,17 @@ def _end_of(tokenizer: Tokenizer | None) -> frozenset[int]:
     if tokenizer is None or tokenizer.eos_id is None:
         return frozenset()
     return frozenset({tokenizer.eos_id})
+
+
+def _device(name: torch.device | str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"device {name!r} is unknown; choose cpu, cuda or mps") from None
+    here = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.mps.is_available()}
+    if not here.get(device.type, False):
+        raise ConfigError(f"this machine has no device {str(device)!r} for torch; choose cpu")
+    return device
 
 
 def _fill(files: _Files, dtype: torch.dtype, device: torch.device) -> Decoder:

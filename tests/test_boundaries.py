@@ -25,7 +25,8 @@ FORBIDDEN = {
     "components": {"models", "torch", "app"},
     "app.py": {"models", "torch"},
 }
-TORCH_FREE = ("config", "registry", "counting", "errors", "gguf_file", "hub", "__init__")
+TORCH_FREE = ("config", "registry", "counting", "costs", "errors", "family", "gguf_file", "hub")
+TORCH_FREE += ("hf_layout", "mla_config", "rope_config", "sources", "__init__")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from models import KVCache, Trace, build_decoder
 from models.config import AttentionConfig, DropoutConfig, FfnConfig, ModelConfig, NormConfig
+from models.decoder import check_inputs
 from models.errors import ConfigError, ContextError
 from models.trace import TraceError
 
@@ -159,6 +160,41 @@ def test_a_full_cache_is_refused_and_left_as_it_was(model, ids):
     with pytest.raises(ContextError, match="holds 8 tokens"):
         model(ids, cache=cache)
     assert cache.lengths.tolist() == [7, 7]
+
+
+def test_a_pass_that_failed_leaves_the_cache_as_it_was(model, ids):
+    cache = KVCache(model.config, 2, 12)
+    model(ids[:, :3], cache=cache)
+
+    def fail(x):
+        raise RuntimeError("an edit with a fault")
+
+    for trace in (Trace(edits={"blocks.1.attn_out": fail}), Trace(record=("no.such.name",))):
+        with pytest.raises((RuntimeError, TraceError)):
+            model(ids[:, 3:5], cache=cache, trace=trace)
+        assert cache.lengths.tolist() == [3, 3]
+    torch.testing.assert_close(model(ids[:, 3:], cache=cache), model(ids)[:, 3:], atol=1e-5, rtol=0)
+
+
+def test_inputs_that_do_not_go_together_are_refused(model, ids):
+    # by the check itself: under test, shapes in signatures would already refuse most of them
+    with pytest.raises(ConfigError, match="make it with batch=2"):
+        check_inputs(ids, None, KVCache(model.config, 3, 9))
+    for wrong in (torch.ones(1, 7, dtype=torch.bool), torch.ones(2, 7, dtype=torch.int64)):
+        with pytest.raises(ConfigError, match="give bool of the shape of ids"):
+            check_inputs(ids, wrong, None)
+    with pytest.raises(ConfigError, match=r"give \(batch, tokens\)"):
+        check_inputs(ids[0], None, None)
+
+
+def test_rows_of_unequal_length_are_counted_each_for_itself(gpt_config):
+    model = build_decoder(gpt_config, _seeded(1)).requires_grad_(False)
+    cache = KVCache(gpt_config, 2, 61)
+    valid = torch.arange(51)[None] < torch.tensor([[51], [5]])
+    model(torch.ones(2, 51, dtype=torch.int64), valid=valid, cache=cache)
+    new = torch.arange(20)[None] < torch.tensor([[1], [20]])
+    model(torch.ones(2, 20, dtype=torch.int64), valid=new, cache=cache)  # 52 and 25 of 61
+    assert cache.lengths.tolist() == [52, 25]
 
 
 def test_learned_positions_end(gpt_config):

@@ -328,3 +328,11 @@ def test_asking_again_and_again_for_a_missing_tokenizer_keeps_nothing(folder):
         with pytest.raises(TokenizerError) as caught:
             _ = loaded.tokenizer
     assert len(caught.traceback) <= 3  # the one of this time alone
+
+
+@pytest.mark.parametrize("device", ["foo", "xpu", "cuda"])
+def test_a_device_that_is_not_there_is_refused(folder, device):
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("this machine has one")
+    with pytest.raises(ConfigError, match="choose cpu"):
+        load_model(folder, device=device)
