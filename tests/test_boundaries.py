@@ -26,7 +26,8 @@ FORBIDDEN = {
     "app.py": {"models", "torch"},
 }
 TORCH_FREE = ("config", "registry", "counting", "costs", "errors", "family", "gguf_file", "hub")
-TORCH_FREE += ("hf_layout", "mla_config", "rope_config", "sources", "__init__")
+TORCH_FREE += ("hf_layout", "json_files", "mla_config", "rope_config", "source_tokenizer", "sources")
+TORCH_FREE += ("weight_files", "__init__")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 

@@ -2,9 +2,9 @@
 
 Start with tokenizer.py (what each of them can do). Then the formats: files.py (Hugging Face
 folders), gguf_vocabulary.py, rank_files.py (GPT-2, tiktoken, Llama 3), sentencepiece_folder.py
-(Llama 2, Mistral, Gemma); chat.py (how a conversation becomes one text), chat_format.py (for models
-that do not say it themselves) and streaming.py (how an answer becomes text token by token). Nothing
-here needs torch.
+(Llama 2, Mistral, Gemma), and fitting.py (whether it belongs to a model); chat.py (how a
+conversation becomes one text), chat_format.py (for models that do not say it themselves) and
+streaming.py (how an answer becomes text token by token). Nothing here needs torch.
 """
 
 from models.tokenizers.chat import ChatTemplate

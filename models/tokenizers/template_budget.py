@@ -101,7 +101,7 @@ class Budget:
             self.spend(MADE_CHARACTER * len(value))
         self.read(value)
 
-    def make_product(self, *values: object) -> None:
+    def make_product(self, *values: object, each: int = 1) -> None:
         """Pay for the length of the longest value times that of the others.
 
         So long can `",".join(items)`, `text.replace(old, new)` and `text * n` get, and so long can
@@ -109,12 +109,13 @@ class Budget:
 
         Args:
             *values: Texts, containers, and numbers, which count as a length.
+            each: Price of each character or item that there can be.
 
         Raises:
             jinja2.TemplateRuntimeError: There is not enough left.
         """
         lengths = sorted(map(_length, values))
-        self.spend(lengths[-1] * sum(lengths[:-1]))
+        self.spend(each * lengths[-1] * sum(lengths[:-1]))
 
 
 _CURRENT: ContextVar[Budget] = ContextVar("budget")

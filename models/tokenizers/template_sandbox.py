@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator
-from types import BuiltinMethodType, MappingProxyType, MethodType
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
 from jinja2 import TemplateRuntimeError, nodes
@@ -32,7 +32,7 @@ from jinja2.tests import TESTS
 from jinja2.utils import Cycler, Joiner, Namespace
 from jinja2.visitor import NodeTransformer
 
-from models.tokenizers.template_budget import STEP, Budget, current_budget
+from models.tokenizers.template_budget import MADE_CHARACTER, STEP, Budget, current_budget
 
 
 def _names(text: str) -> frozenset[str]:
@@ -66,7 +66,7 @@ _TEXT_METHODS = _names(
 _PRODUCT_METHODS = _names("join lstrip replace rfind rindex rpartition rsplit rstrip strip")
 _CUTTING_METHODS = frozenset({"rsplit", "split", "splitlines"})  # a character can become an item
 _DICT_METHODS = frozenset({"copy", "get", "items", "keys", "values"})
-_LIST_METHODS = frozenset({"copy", "count", "index"})
+_LIST_METHODS = frozenset({"copy", "count", "index", "grouper", "list"})  # the last two: groupby
 _JINJA_OBJECTS = (BlockReference, Cycler, Joiner, LoopContext, Macro, Namespace, TemplateReference)
 
 _READ, _PRINT, _TOUCH, _STEP = "<read>", "<print>", "<touch>", "<step>"
@@ -109,7 +109,7 @@ class MeteredSandbox(ImmutableSandboxedEnvironment):
         """As the sandbox, and of texts and lists only methods whose price is known."""
         if isinstance(obj, str):
             return attr in _TEXT_METHODS
-        if isinstance(obj, dict | MappingProxyType):
+        if isinstance(obj, dict):
             return attr in _DICT_METHODS
         if isinstance(obj, list | tuple):
             return attr in _LIST_METHODS
@@ -147,7 +147,8 @@ class MeteredSandbox(ImmutableSandboxedEnvironment):
         elif operator == "%" and isinstance(left, str):
             return _format(left, right)
         elif operator == "*":
-            budget.make_product(left, right)
+            is_text = isinstance(left, str) or isinstance(right, str)
+            budget.make_product(left, right, each=MADE_CHARACTER if is_text else STEP)
         budget.touch(left, right)
         result = super().call_binop(context, operator, left, right)
         if isinstance(result, str):
