@@ -25,9 +25,9 @@ FORBIDDEN = {
     "components": {"models", "torch", "app"},
     "app.py": {"models", "torch"},
 }
-TORCH_FREE = ("config", "registry", "counting", "costs", "errors", "family", "gguf_file", "hub")
-TORCH_FREE += ("hf_layout", "json_files", "mla_config", "rope_config", "source_tokenizer", "sources")
-TORCH_FREE += ("weight_files", "__init__")
+TORCH_FREE = ("__init__", "config", "costs", "counting", "errors", "family", "gguf_file")
+TORCH_FREE += ("hf_layout", "hub", "json_files", "mla_config", "registry", "rope_config")
+TORCH_FREE += ("source_tokenizer", "sources", "weight_files")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
