@@ -130,10 +130,10 @@ def test_smollm2_patterns_equal_transformers(smollm2_file):
 
 
 def _in_their_names(loaded):
-    from models.families.llama import rules
+    from models.hf_layout import hf_rules
     from models.weight_rules import save_weights
 
     weights = save_weights(
-        rules(loaded.config), dict(loaded.model.named_parameters()), loaded.config
+        hf_rules(loaded.config), dict(loaded.model.named_parameters()), loaded.config
     )
     return {**weights, "lm_head.weight": weights["model.embed_tokens.weight"]}
