@@ -16,17 +16,19 @@ def rss():
     return psutil.Process().memory_info().rss
 
 store = ModelStore(budget_bytes=4 * 10**9)
-source = sys.argv[1]
+source, rounds = sys.argv[1], []
 list(store.open(source, "ann"))  # whatever is imported and kept once
 store.unload(source, "ann")
 before = rss()
-list(store.open(source, "ann"))
-loaded = rss()
-list(store.open(source, "bob"))
-shared = rss()
-store.unload(source, "ann")
-store.unload(source, "bob")
-print(json.dumps({"before": before, "loaded": loaded, "shared": shared, "after": rss()}))
+for _ in range(4):
+    list(store.open(source, "ann"))
+    loaded = rss()
+    list(store.open(source, "bob"))
+    shared = rss()
+    store.unload(source, "ann")
+    store.unload(source, "bob")
+    rounds.append({"loaded": loaded, "shared": shared, "after": rss()})
+print(json.dumps({"before": before, "rounds": rounds}))
 """
 
 
@@ -39,6 +41,10 @@ def test_unloading_gives_the_memory_back(smollm2_file, source, n_bytes):
     run = [sys.executable, "-c", PROGRAM, source]
     found = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
     print(found)
-    assert found["loaded"] - found["before"] > 0.9 * n_bytes
-    assert found["shared"] - found["loaded"] < 0.05 * n_bytes  # the second visitor costs nothing
-    assert found["after"] - found["before"] < 0.1 * n_bytes
+    first = found["rounds"][0]
+    assert first["loaded"] - found["before"] > 0.9 * n_bytes
+    assert first["shared"] - first["loaded"] < 0.05 * n_bytes  # the second visitor costs nothing
+    # The C library keeps a few MB of freed pieces for a while, other ones each round (22 MB once);
+    # what a round leaves behind for good is there after every later round too.
+    least = min(r["after"] for r in found["rounds"])
+    assert least - found["before"] < 0.1 * n_bytes
