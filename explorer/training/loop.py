@@ -164,9 +164,7 @@ class TrainingLoop:
 
     def _step(self) -> Step:
         config, state = self._config, self._state
-        rate = compute_learning_rate(
-            config.optimiser, config.schedule, state.step, config.n_steps
-        )
+        rate = compute_learning_rate(config.optimiser, config.schedule, state.step, config.n_steps)
         begun = time.perf_counter()
         result = take_step(state, config, self._objective.compute_loss_sum, rate)
         return Step(
@@ -241,9 +239,7 @@ class TrainingLoop:
             self._run, self._state, self._tokenizer, keep=self._config.watch.keep
         )
         duration_s = time.perf_counter() - begun
-        return Saved(
-            **self._now(), folder=saved.name, n_bytes=saved.n_bytes, duration_s=duration_s
-        )
+        return Saved(**self._now(), folder=saved.name, n_bytes=saved.n_bytes, duration_s=duration_s)
 
     def _obey(self) -> Iterator[Event]:
         """Do what is asked; returns why the run ends, or None."""

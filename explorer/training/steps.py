@@ -64,9 +64,7 @@ def take_step(
         NotFinite: Loss or gradients are; the weights are as before.
     """
     model = state.model
-    batches = [
-        state.feed.next_batch().to(model.device) for _ in range(config.data.accumulate)
-    ]
+    batches = [state.feed.next_batch().to(model.device) for _ in range(config.data.accumulate)]
     n_targets = sum(batch.count_targets() for batch in batches)
     loss = torch.zeros((), device=model.device)
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Everything of a run that changes: weights, optimiser, place in the data, random states, counts."""
+"""Everything of a run that changes: weights, optimiser, place in the data, random states."""
 
 from __future__ import annotations
 
