@@ -8,6 +8,7 @@ apps on the same folder cannot start a run twice, because of its lock.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -23,6 +24,8 @@ LOG = logging.getLogger(__name__)
 CHECK_EVERY_S = 0.2
 # A process that has not taken the lock after this long has failed before it could.
 TAKE_S = 60.0
+# The next warm process imports torch for seconds; not while a run shows its first points.
+WARM_AGAIN_S = 15.0
 
 
 class RunKeeper:
@@ -41,6 +44,7 @@ class RunKeeper:
         self._handed: dict[str, tuple[WorkerProcess, float]] = {}  # given, lock not seen yet
         self._working: dict[str, WorkerProcess | None] = {}  # None: of an earlier app
         self._queued: dict[str, float] = {}
+        self._warm_at = math.inf  # when to have a process ready again
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -75,6 +79,7 @@ class RunKeeper:
     def warm_up(self) -> None:
         """Have a process ready before it is needed."""
         with self._lock:
+            self._warm_at = math.inf
             if self._warm is None or self._warm.exit_code is not None:
                 self._warm = WorkerProcess()
 
@@ -144,6 +149,8 @@ class RunKeeper:
                 with self._lock:
                     self._see_taken()
                     self._start_next()
+                    if self._warm is None and time.monotonic() >= self._warm_at:
+                        self.warm_up()
             except Exception:  # the queue must not stand still for one bad folder
                 LOG.exception("the queue of runs")
 
@@ -157,8 +164,7 @@ class RunKeeper:
                 del self._handed[run_id]
                 self._working[run_id] = worker
                 _forget_queued(run)
-                if taken:
-                    self.warm_up()  # for the next one, but not while this one reads its files
+                self._warm_at = time.monotonic() + WARM_AGAIN_S
 
     def _start_next(self) -> None:
         while self._queued and self._n_busy() < self._most_running:

@@ -53,8 +53,8 @@ class RunText:
         return {"training": training, "validation": validation}
 
 
-# (vocabulary size, tokens of the training part) -> configuration
-MakeConfig = Callable[[int, int], RunConfig]
+# (vocabulary size, tokens of the training part, tokens of the held-out part) -> configuration
+MakeConfig = Callable[[int, int, int], RunConfig]
 
 
 def make_run(
@@ -89,7 +89,9 @@ def make_run(
     try:
         (making.path / "tokens").mkdir(parents=True)
         n_tokens = yield from _write_tokens(making, content, tokenizer, cancelled)
-        config = make_config(tokenizer.vocab_size, n_tokens["training"])
+        config = make_config(
+            tokenizer.vocab_size, n_tokens["training"], n_tokens["validation"]
+        )
         _finish(making, config, content, tokenizer, about)
         making.path.rename(run.path)
     except BaseException:  # also when the generator is closed: half a run is none
