@@ -25,8 +25,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from explorer.errors import WeightError
 from explorer.training.run_config import OptimiserConfig
+from explorer.training.saved_state import (
+    make_state_error,
+    require_same_names,
+    require_same_shape,
+)
 
 State = dict[str, dict[str, Tensor]]
 FUSED_DEVICES = frozenset({"cpu", "cuda", "mps"})  # where PyTorch has AdamW as one kernel
@@ -95,28 +99,16 @@ class Optimiser:
                 }
 
     def _check(self, state: Mapping[str, Mapping[str, Tensor]]) -> None:
-        if different := sorted(set(state) ^ set(self._parameters)):
-            raise _state_error(f"parameters differ: {', '.join(different[:3])}")
+        require_same_names(state, self._parameters)
         for name, entries in state.items():
             parameter = self._parameters[name]
             is_muon = isinstance(self._part_of[parameter], torch.optim.Muon)
             expected = MUON_STATE if is_muon else ADAMW_STATE
             if entries and set(entries) != expected:
-                raise _state_error(f"{name} has {sorted(entries)}, not {sorted(expected)}")
+                raise make_state_error(f"{name} has {sorted(entries)}, not {sorted(expected)}")
             for key, tensor in entries.items():
-                if key != "step" and tensor.shape != parameter.shape:
-                    raise _state_error(
-                        f"{key} of {name} is {tuple(tensor.shape)}, not {tuple(parameter.shape)}"
-                    )
-
-
-def _state_error(problem: str) -> WeightError:
-    return WeightError(
-        f"the saved state of the optimiser does not fit this run ({problem}); take the checkpoint "
-        "that belongs to its configuration, or begin a new run from the weights alone",
-        code="optimiser-state",
-        problem=problem,
-    )
+                if key != "step":
+                    require_same_shape(f"{key} of {name}", tensor, parameter)
 
 
 def build_optimiser(model: nn.Module, config: OptimiserConfig) -> Optimiser:

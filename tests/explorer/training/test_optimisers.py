@@ -11,26 +11,9 @@ from torch import nn
 from explorer.errors import WeightError
 from explorer.training.optimisers import build_optimiser, clip_gradients
 from explorer.training.run_config import OptimiserConfig
-from models.config import AttentionConfig, FfnConfig, ModelConfig, NormConfig
-from models.decoder import Decoder
-from models.initialise import build_decoder
+from tests.explorer.training.tiny_models import build_tiny
 
-GPT = ModelConfig(
-    vocab_size=97,
-    context_length=61,
-    d_model=44,
-    layer_types=("full",) * 2,
-    attention=AttentionConfig(n_heads=6, n_kv_heads=6, d_head=10, qkv_bias=True, out_bias=True),
-    ffn=FfnConfig(d_ff=52, activation="gelu_tanh", gated=False, bias=True),
-    norm=NormConfig(kind="layernorm"),
-    positions="learned",
-    tied_head=True,
-)
 MATRICES = {"q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"}
-
-
-def build_gpt() -> Decoder:
-    return build_decoder(GPT, torch.Generator().manual_seed(3))
 
 
 def fill_gradients(model: nn.Module, seed: int) -> None:
@@ -50,7 +33,7 @@ def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def test_adamw_follows_its_formula() -> None:
-    model = build_gpt()
+    model = build_tiny()
     config = OptimiserConfig(beta1=0.8, beta2=0.9, eps=1e-6, weight_decay=0.3)
     expected = {n: p.double() for n, p in weights_of(model).items()}
     means = {n: torch.zeros_like(p) for n, p in expected.items()}
@@ -81,15 +64,15 @@ def decayed_names(model: nn.Module, config: OptimiserConfig) -> set[str]:
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_decay_spares_norms_and_biases_unless_told(kind: str) -> None:
-    model = build_gpt()
+    model = build_tiny()
     names = {name for name, _ in model.named_parameters()}
     spared = {name for name in names if name.endswith("bias") or "norm" in name}
-    assert decayed_names(build_gpt(), OptimiserConfig(kind=kind)) == names - spared
+    assert decayed_names(build_tiny(), OptimiserConfig(kind=kind)) == names - spared
     assert decayed_names(model, OptimiserConfig(kind=kind, decay="everything")) == names
 
 
 def test_muon_works_on_the_matrices_of_the_blocks_alone() -> None:
-    model = build_gpt()
+    model = build_tiny()
     optimiser = build_optimiser(model, OptimiserConfig(kind="muon"))
     take_steps(model, optimiser, range(1))
     by_muon = {n for n, entries in optimiser.state_dict().items() if "momentum_buffer" in entries}
@@ -144,7 +127,7 @@ def test_muon_follows_its_formula() -> None:
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_going_on_from_a_saved_state_equals_never_having_stopped(kind: str) -> None:
     config = OptimiserConfig(kind=kind)
-    whole = build_gpt()
+    whole = build_tiny()
     optimiser = build_optimiser(whole, config)
     take_steps(whole, optimiser, range(3))
     file = io.BytesIO()
@@ -161,7 +144,7 @@ def test_going_on_from_a_saved_state_equals_never_having_stopped(kind: str) -> N
 
 
 def test_a_parameter_without_gradient_stays_and_has_no_state() -> None:
-    model = build_gpt()
+    model = build_tiny()
     optimiser = build_optimiser(model, OptimiserConfig())
     fill_gradients(model, 1)
     model.blocks[1].attn.q_proj.weight.grad = None
@@ -170,11 +153,11 @@ def test_a_parameter_without_gradient_stays_and_has_no_state() -> None:
     state = optimiser.state_dict()
     assert state["blocks.1.attn.q_proj.weight"] == {}
     assert torch.equal(model.blocks[1].attn.q_proj.weight, before)
-    build_optimiser(build_gpt(), OptimiserConfig()).load_state_dict(state)
+    build_optimiser(build_tiny(), OptimiserConfig()).load_state_dict(state)
 
 
 def test_a_state_of_something_else_is_refused_and_changes_nothing() -> None:
-    model = build_gpt()
+    model = build_tiny()
     optimiser = build_optimiser(model, OptimiserConfig())
     take_steps(model, optimiser, range(2))
     kept = copy.deepcopy(optimiser.state_dict())
@@ -192,14 +175,14 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing() -> None:
 
 
 def test_zero_grad_gives_the_memory_back() -> None:
-    model = build_gpt()
+    model = build_tiny()
     fill_gradients(model, 1)
     build_optimiser(model, OptimiserConfig()).zero_grad()
     assert all(p.grad is None for p in model.parameters())
 
 
 def test_clipping_scales_all_gradients_together() -> None:
-    model = build_gpt()
+    model = build_tiny()
     fill_gradients(model, 4)
     before = torch.cat([p.grad.flatten() for p in model.parameters()])
     assert float(clip_gradients(model, 2.5)) == pytest.approx(float(before.norm()), rel=1e-6)
@@ -209,7 +192,7 @@ def test_clipping_scales_all_gradients_together() -> None:
 
 @pytest.mark.parametrize("max_norm", [None, 1e6])
 def test_gradients_within_the_norm_stay_as_they_are(max_norm: float | None) -> None:
-    model = build_gpt()
+    model = build_tiny()
     fill_gradients(model, 4)
     before = [p.grad.clone() for p in model.parameters()]
     clip_gradients(model, max_norm)
@@ -217,7 +200,7 @@ def test_gradients_within_the_norm_stay_as_they_are(max_norm: float | None) -> N
 
 
 def test_a_norm_that_is_not_finite_is_reported() -> None:
-    model = build_gpt()
+    model = build_tiny()
     fill_gradients(model, 4)
     model.embed.weight.grad[3, 5] = math.inf
     assert float(clip_gradients(model, 1.0)) == math.inf
