@@ -11,9 +11,9 @@ Where the norms stand is a value of the configuration:
     sandwich        both                                  Gemma 2 and 3 (arXiv 2408.00118)
     post_residual   on the stream after each addition     Vaswani et al. 2017
 
-A configuration without residual puts what a sublayer computes in the stream's place: the sum above
-becomes its second half. With it, in all norm positions but the last the stream is only ever added to: whatever a layer writes stays readable for all
-later ones. `attn_out` and `ffn_out` are exactly what is added, after any norm.
+A configuration without residual puts what a sublayer computes in the stream's place. With it, and
+in all norm positions but the last, the stream is only ever added to: whatever a layer writes stays
+readable for all later ones. `attn_out` and `ffn_out` are exactly what is added, after any norm.
 
 In the decoder of an encoder-decoder a third sublayer stands between the two: cross-attention, which
 reads the other text (`models/encoder_decoder.py`).

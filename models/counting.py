@@ -3,8 +3,8 @@
 embedding       V D  (+ context D with learned positions)
 attention       D H d + 2 D K d + H d D, and biases
 feed-forward    2 D F (plain) or 3 D F (gated), and biases; with experts E times that, + D E
-norms           D each (RMSNorm), 2 D (LayerNorm) or 0 (none), two or four a block and one at the end,
-                and those of queries and keys
+norms           D each (RMSNorm), 2 D (LayerNorm) or 0 (none), two or four a block and one at
+                the end, and those of queries and keys
 head            V D, or none of its own when tied
 """
 
