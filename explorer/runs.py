@@ -301,7 +301,7 @@ class Runs:
         Raises:
             JobError: There is no such checkpoint.
         """
-        from explorer.training.export import pack_checkpoint
+        from explorer.training.archive import pack_checkpoint
 
         checkpoint = self._checkpoint(run_id, step)
         target = folder or Path(tempfile.mkdtemp(prefix="glassbox-"))
