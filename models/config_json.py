@@ -37,7 +37,7 @@ def config_to_json(config: ModelConfig) -> dict[str, Any]:
     Returns:
         Objects, lists, numbers, texts, true, false and null; every field is there.
     """
-    return _write_fields(config)
+    return dataclass_to_json(config)
 
 
 def config_from_json(values: Mapping[str, Any], *, where: str = "config.json") -> ModelConfig:
@@ -51,8 +51,31 @@ def config_from_json(values: Mapping[str, Any], *, where: str = "config.json") -
         ConfigError: A key is missing, unknown or holds what cannot be, or values that do not go
             together; names the key.
     """
-    found: ModelConfig = _Reader(where).read(ModelConfig, values, "")
+    found: ModelConfig = dataclass_from_json(ModelConfig, values, where)
     return found
+
+
+def dataclass_to_json(part: Any) -> dict[str, Any]:
+    """Write any frozen dataclass of plain values, tuples, mappings and further dataclasses.
+
+    Args:
+        part: An instance.
+    """
+    return _write_fields(part)
+
+
+def dataclass_from_json(kind: type, values: Mapping[str, Any], where: str = "config.json") -> Any:
+    """Read what `dataclass_to_json` wrote.
+
+    Args:
+        kind: The dataclass.
+        values: The parsed object.
+        where: What the file is called in messages.
+
+    Raises:
+        ConfigError: As `config_from_json`.
+    """
+    return _Reader(where).read(kind, values, "")
 
 
 def _write(value: Any) -> Any:
@@ -94,8 +117,15 @@ class _Reader:
             raise self._wrong(path, value, f"of type {kind.__name__}")
         if kind is bool:
             return settings.flag(path, False)
+        if kind is str:
+            return self._read_text(value, path)
         # whether a whole number may be 0 is known to the dataclass alone
         return settings.whole(path, least=0) if kind is int else settings.number(path)
+
+    def _read_text(self, value: Any, path: str) -> str:
+        if not isinstance(value, str):
+            raise self._wrong(path, value, "a text")
+        return value
 
     def _read_choice(self, choices: Sequence[str], value: Any, path: str) -> str:
         if not isinstance(value, str) or value not in choices:

@@ -21,6 +21,7 @@ from models.forward_pass import ForwardPass, start_pass
 from models.norms import build_norm
 from models.positions import sinusoidal_positions
 from models.quantize import Int8Embedding, multiply_embedding
+from models.recompute import recompute_in_backward
 from models.trace import Trace, tap
 
 
@@ -58,6 +59,7 @@ class Decoder(nn.Module):
         *,
         generator: torch.Generator | None = None,
         last_only: bool = False,
+        recompute: bool = False,
     ) -> Float[Tensor, "B out V"]:
         """Logits of the token after each given token.
 
@@ -69,13 +71,17 @@ class Decoder(nn.Module):
             generator: Draws dropout at the configuration's rates; None (evaluation) drops nothing.
             last_only: Only compute the logits of the last column (B, 1, V); of a long prompt that
                 saves T x V numbers. With padding on the right that column is padding.
+            recompute: Keep no activations inside the blocks; the backward pass computes them again.
 
         Raises:
-            ConfigError: No tokens, not two axes, or shapes that do not go together.
+            ConfigError: No tokens, not two axes, or shapes that do not go together; a cache
+                together with `recompute`.
             ContextError: Learned positions end before the text does, or the cache is full.
             TraceError: The trace names what this model does not have.
         """
         check_inputs(ids, valid, cache)
+        if recompute and cache is not None:
+            raise ConfigError("recompute would write to the cache twice; give one or the other")
         self._check_room(ids.shape[1], valid, cache)
         run = start_pass(
             self.config, ids, valid=valid, cache=cache, trace=trace, generator=generator
@@ -83,7 +89,7 @@ class Decoder(nn.Module):
         try:
             x = self._embed(ids, run)
             for block in self.blocks:
-                x = block(x, run)
+                x = recompute_in_backward(block, x, run) if recompute else block(x, run)
             if last_only:
                 x = x[:, -1:]
             logits = tap(trace, "logits", self.unembed(x))
