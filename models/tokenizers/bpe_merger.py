@@ -9,9 +9,10 @@ whose count is out of date is put back with the right one when it comes up ("laz
 Rules that decide what is not obvious, all as in the trainer of `tokenizers`, whose merges are the
 same: ids are special tokens, then the start symbols by code point, then the joins; of pairs with
 equal counts, the one with the smaller ids goes first (left before right); in "aaa", (a, a) counts
-twice; if a join gives a text that is a token already, that token is used, and the words where this
-happened make entries of their own. Unlike there, special tokens are cut out of the text first, and
-no join ever makes one.
+twice. Unlike there, special tokens are cut out of the text first, and no join ever makes one.
+
+No text is made by two different joins: between borders that no join has crossed, a text goes the
+same way wherever it stands. So a pair comes into being at one step only, and has one entry.
 
 Source: as for bpe_trainer.py; the rules are those of the BPE trainer of *tokenizers* 0.23.
 """
@@ -66,8 +67,8 @@ class MergeStep:
     bytes_per_token: float
 
 
-# Count (negative: the heap's top is its smallest), ids, a number that no other entry has, words.
-_Entry = tuple[int, int, int, int, set[int]]
+# Count (negative: the heap's top is its smallest), ids of the pair, words that it occurs in.
+_Entry = tuple[int, int, int, set[int]]
 
 
 class Merger:
@@ -76,7 +77,7 @@ class Merger:
     Attributes:
         tokens: Text of each token, by id.
         ids: Id of each text.
-        merges: The joins so far; a table without values, as it keeps its order.
+        merges: The joins so far.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Merger:
         """
         self.tokens = tokens
         self.ids = {token: i for i, token in enumerate(tokens)}
-        self.merges: dict[Pair, None] = {}
+        self.merges: list[Pair] = []
         self._n_special = n_special
         self._min_frequency = min_frequency
         self._words = [[self.ids[symbol] for symbol in word] for word in words]
@@ -110,7 +111,6 @@ class Merger:
         self._n_bytes = n_bytes
         self._pair_counts: defaultdict[tuple[int, int], int] = defaultdict(int)
         self._heap: list[_Entry] = []
-        self._n_entries = 0
         self._count_pairs()
 
     def _count_pairs(self) -> None:
@@ -126,8 +126,7 @@ class Merger:
         for pair, words in where.items():
             count = self._pair_counts[pair]
             if count > 0:
-                self._n_entries += 1
-                heapq.heappush(self._heap, (-count, *pair, self._n_entries, words))
+                heapq.heappush(self._heap, (-count, *pair, words))
 
     def run(self, vocab_size: int, n_top_pairs: int) -> Iterator[MergeStep]:
         """Join until the vocabulary is full or no pair is left.
@@ -164,10 +163,10 @@ class Merger:
     def _pop_best(self) -> tuple[int, int, int, set[int]] | None:
         """Count, ids and words of the best pair, or None if none occurs often enough."""
         while self._heap:
-            negative, left, right, number, words = heapq.heappop(self._heap)
+            negative, left, right, words = heapq.heappop(self._heap)
             count = self._pair_counts[left, right]
             if count != -negative:
-                heapq.heappush(self._heap, (-count, left, right, number, words))
+                heapq.heappush(self._heap, (-count, left, right, words))
             elif count < self._min_frequency:
                 return None
             elif self._may_join(left, right):
@@ -175,17 +174,15 @@ class Merger:
         return None
 
     def _may_join(self, left: int, right: int) -> bool:
-        made = self.ids.get(self.tokens[left] + self.tokens[right])
-        return made is None or made >= self._n_special
+        return self.tokens[left] + self.tokens[right] not in self.tokens[: self._n_special]
 
     def _add_token(self, pair: Pair) -> int:
-        """The id of a join's result, new or known."""
+        """The id of a join's result."""
         text = pair[0] + pair[1]
-        if text not in self.ids:
-            self.ids[text] = len(self.tokens)
-            self.tokens.append(text)
-        self.merges.pop(pair, None)  # joined again: the later place counts
-        self.merges[pair] = None
+        assert text not in self.ids, "no text is made by two joins"
+        self.ids[text] = len(self.tokens)
+        self.tokens.append(text)
+        self.merges.append(pair)
         return self.ids[text]
 
     def _join(self, left: int, right: int, new: int, words: Iterable[int]) -> None:
@@ -223,9 +220,9 @@ class Merger:
         while self._heap and not (len(ranked) >= n and ranked[n - 1] <= self._heap[0][:3]):
             entry = heapq.heappop(self._heap)
             taken.append(entry)
-            _, left, right, *_ = entry
+            _, left, right, _ = entry
             key = (-self._pair_counts[left, right], left, right)
-            if key not in ranked and self._may_join(left, right):
+            if self._may_join(left, right):
                 bisect.insort(ranked, key)
         for entry in taken:
             heapq.heappush(self._heap, entry)
