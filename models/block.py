@@ -11,8 +11,9 @@ Where the norms stand is a value of the configuration:
     sandwich        both                                  Gemma 2 and 3 (arXiv 2408.00118)
     post_residual   on the stream after each addition     Vaswani et al. 2017
 
-In all but the last the stream is only ever added to: whatever a layer writes stays readable for all
-later ones. `attn_out` and `ffn_out` are exactly what is added, after any norm.
+A configuration without residual puts what a sublayer computes in the stream's place. With it, and
+in all norm positions but the last, the stream is only ever added to: whatever a layer writes stays
+readable for all later ones. `attn_out` and `ffn_out` are exactly what is added, after any norm.
 
 In the decoder of an encoder-decoder a third sublayer stands between the two: cross-attention, which
 reads the other text (`models/encoder_decoder.py`).
@@ -56,6 +57,7 @@ class Block(nn.Module):
         self.layer = layer
         self.dropout_rate = config.dropout.residual
         self.norm_position = config.norm_position
+        self.residual = config.residual
         self.attn_norm = build_norm(config.norm, config.d_model)
         self.attn = _build_attention(config, config.layer_types[layer])
         self.reads_memory = reads_memory
@@ -102,4 +104,5 @@ class Block(nn.Module):
         return out
 
     def _add(self, norm: nn.Module, x: Tensor, out: Tensor) -> Tensor:
-        return norm(x + out) if self.norm_position == "post_residual" else x + out
+        x = x + out if self.residual else out
+        return norm(x) if self.norm_position == "post_residual" else x

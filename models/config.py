@@ -27,7 +27,7 @@ from models.errors import ConfigError
 from models.mla_config import MlaConfig
 from models.rope_config import FrozenTable, RopeConfig
 
-NormKind = Literal["layernorm", "rmsnorm"]
+NormKind = Literal["layernorm", "rmsnorm", "none"]
 Activation = Literal["silu", "gelu", "gelu_tanh", "relu"]
 Positions = Literal["learned", "rope", "sinusoidal"]
 NormPosition = Literal["pre", "post_sublayer", "sandwich", "post_residual"]
@@ -35,7 +35,7 @@ QkNorm = Literal["none", "head", "full"]
 LayerType = Literal["full", "window"]
 FULL: LayerType = "full"  # every token sees all tokens before it
 WINDOW: LayerType = "window"  # every token sees the last `AttentionConfig.window`, itself included
-Initialisation = Literal["torch_default", "normal_scaled", "truncated_normal"]
+Initialisation = Literal["torch_default", "normal_scaled", "truncated_normal", "unit_normal"]
 
 
 def _require_positive(owner: str, **values: int) -> None:
@@ -62,7 +62,8 @@ class NormConfig:
     Args:
         kind: `layernorm` (Ba et al. 2016, arXiv 1607.06450) subtracts the mean, divides by the
             standard deviation, and has a weight and a bias; `rmsnorm` (Zhang & Sennrich 2019,
-            arXiv 1910.07467) only divides by the root mean square, and has a weight.
+            arXiv 1910.07467) only divides by the root mean square, and has a weight; `none` leaves
+            the stream as it is: what training is like without, not part of any published model.
         eps: Added to the variance or mean square before the root.
         unit_offset: The weight is stored as its distance from 1, as in Gemma: y = norm(x) (1 + w).
     """
@@ -98,6 +99,8 @@ class AttentionConfig:
             section 2); None leaves them.
         qk_norm: RMSNorm on queries and keys before they are rotated: over each `head` (Qwen3,
             Gemma 3) or over the `full` projection, before it is cut into heads (Olmo 2 and 3).
+        causal: Whether a token sees only itself and those before it. Without, it sees all tokens of
+            its pass, also those it is to foresee; with a cache, of all passes so far.
     """
 
     n_heads: int
@@ -109,6 +112,7 @@ class AttentionConfig:
     window: int | None = None
     score_cap: float | None = None
     qk_norm: QkNorm = "none"
+    causal: bool = True
 
     def __post_init__(self) -> None:
         _require_choice("AttentionConfig", "qk_norm", self.qk_norm, get_args(QkNorm))
@@ -224,6 +228,8 @@ class ModelConfig:
         norm: Normalisation of the stream and, where there is one, of queries and keys.
         norm_position: `pre`: in front of each sublayer; `post_sublayer`: on what it adds (Olmo 2);
             `sandwich`: both (Gemma); `post_residual`: after the addition (the 2017 Transformer).
+        residual: Whether a sublayer adds to the stream; False puts its output in the stream's
+            place, as in networks before residual connections (He et al. 2016, arXiv 1512.03385).
         positions: `learned` adds a trained vector per position, `sinusoidal` a fixed one, `rope`
             rotates queries and keys.
         rope: Layer type -> its rotation; empty with other positions.
@@ -246,6 +252,7 @@ class ModelConfig:
     mla: MlaConfig | None = None
     moe: MoeConfig | None = None
     norm_position: NormPosition = "pre"
+    residual: bool = True
     embedding_scale: float = 1.0
     logit_cap: float | None = None
     tied_head: bool = False
@@ -273,6 +280,11 @@ class ModelConfig:
         if WINDOW in self.layer_types and self.attention.window is None:
             raise ConfigError(
                 "layer_types has window layers and AttentionConfig.window is None; give its width"
+            )
+        if WINDOW in self.layer_types and not self.attention.causal:
+            raise ConfigError(
+                "a window is the last tokens before a query, causal=False sees those after it; "
+                "choose causal=True or 'full' layers"
             )
         if self.mla is not None:
             self._check_mla(self.mla)

@@ -3,16 +3,19 @@
 embedding       V D  (+ context D with learned positions)
 attention       D H d + 2 D K d + H d D, and biases
 feed-forward    2 D F (plain) or 3 D F (gated), and biases; with experts E times that, + D E
-norms           D each (RMSNorm) or 2 D (LayerNorm), two or four a block and one at the end,
-                and those of queries and keys
+norms           D each (RMSNorm), 2 D (LayerNorm) or 0 (none), two or four a block and one at
+                the end, and those of queries and keys
 head            V D, or none of its own when tied
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from models.config import ModelConfig
+from models.config import ModelConfig, NormKind
 from models.counting_mla import mla_normalised_widths, mla_parameters
+
+# Weight and bias, weight alone, nothing.
+VECTORS_OF_NORM: Mapping[NormKind, int] = {"layernorm": 2, "rmsnorm": 1, "none": 0}
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def _one_feed_forward(config: ModelConfig, d_ff: int) -> int:
 
 
 def _norm(config: ModelConfig, width: int) -> int:
-    return width * (2 if config.norm.kind == "layernorm" else 1)
+    return width * VECTORS_OF_NORM[config.norm.kind]
 
 
 def _norms(config: ModelConfig) -> int:

@@ -18,7 +18,7 @@ from models.config import (
     ModelConfig,
     NormConfig,
 )
-from models.counting import ParameterCount, count_parameters
+from models.counting import VECTORS_OF_NORM, ParameterCount, count_parameters
 from models.errors import ConfigError
 
 
@@ -83,8 +83,8 @@ def count_encoder_decoder(config: EncoderDecoderConfig) -> ParameterCount:
     encoder = count_parameters(config.encoder).parts
     decoder = count_parameters(config.decoder).parts
     source, target = encoder["embedding"], decoder["embedding"]
-    a_norm = config.d_model * (2 if config.decoder.norm.kind == "layernorm" else 1)
-    final_norm = config.d_model * (2 if config.encoder.norm.kind == "layernorm" else 1)
+    a_norm = config.d_model * VECTORS_OF_NORM[config.decoder.norm.kind]
+    final_norm = config.d_model * VECTORS_OF_NORM[config.encoder.norm.kind]
     parts = {
         "embedding": source if config.shared_embedding else source + target,
         "encoder attention": encoder["attention"],

@@ -54,5 +54,9 @@ class BudgetError(ExplorerError):
     """A model or result that does not fit into the memory allowed for it."""
 
 
+class DataError(ExplorerError):
+    """A text or data set that cannot be used: missing, too large, too short, of another kind."""
+
+
 class JobError(ExplorerError):
     """A background job that cannot be started, found or changed."""

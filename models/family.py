@@ -108,6 +108,10 @@ class Family:
         model_types: `model_type` of its Hugging Face configurations.
         presets: Exact name -> configuration; each with its source beside it.
         config_from_hf: Parsed config.json -> configuration; None without `model_types`.
+        config_to_hf: The inverse: configuration -> what config.json would say, or None where it
+            clearly cannot say it. What `transformers` does not compute is left out, so that reading
+            back tells (models/saving_layout.py).
+        opens_in_transformers: Whether `transformers` knows the `model_types`.
         rules: Configuration -> rule table of its Hugging Face layout, or of the only one it has.
         gguf: Its GGUF layout, or None.
         chat_formats: How its instruct models write conversations, for files without a template;
@@ -122,6 +126,8 @@ class Family:
     presets: Mapping[str, ModelConfig]
     config_from_hf: Callable[[Mapping[str, Any]], ModelConfig] | None
     rules: Callable[[ModelConfig], RuleTable]
+    config_to_hf: Callable[[ModelConfig], dict[str, Any] | None] | None = None
+    opens_in_transformers: bool = True
     gguf: GgufFormat | None = None
     chat_formats: tuple[ChatFormat, ...] = ()
     state_dict: StateDictFormat | None = None
@@ -248,14 +254,18 @@ class Settings:
         if value is None:
             value = default
         if value is None:
-            key = self.prefix + key
-            raise ConfigError(
-                f"{self.where} has no {key!r}; take the file that belongs to the weights",
-                code="config-key-missing",
-                file=self.where,
-                key=key,
-            )
+            raise self.missing(key)
         return value
+
+    def missing(self, key: str) -> ConfigError:
+        """The error for a key that is absent."""
+        key = self.prefix + key
+        return ConfigError(
+            f"{self.where} has no {key!r}; take the file that belongs to the weights",
+            code="config-key-missing",
+            file=self.where,
+            key=key,
+        )
 
     def wrong(self, key: str, value: object, kind: str) -> ConfigError:
         """The error for a value that cannot be; `kind` says what was expected."""

@@ -135,10 +135,17 @@ class ForwardPass:
 
     def _build_mask(self, window: int | None) -> Tensor:
         if not self.is_causal:
-            return mutual_mask(self.n_tokens, self.valid, self.device)
+            return self._build_mutual_mask()
         if self.claim is None:
             return causal_mask(self.n_tokens, self.valid, self.device, window)
         return cached_causal_mask(self.positions, self.n_keys, window)
+
+    def _build_mutual_mask(self) -> Tensor:
+        if self.claim is None:
+            return mutual_mask(self.n_tokens, self.valid, self.device)
+        # each query reaches as far as the last one of its row
+        last = self.positions.amax(dim=1, keepdim=True).expand_as(self.positions)
+        return cached_causal_mask(last, self.n_keys)
 
     @cached_property
     def in_step(self) -> bool:
@@ -189,4 +196,5 @@ def start_pass(
         claim=claim,
         trace=trace,
         generator=generator,
+        is_causal=config.attention.causal,
     )

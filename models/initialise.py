@@ -5,12 +5,14 @@
     normal_scaled      N(0, 0.02²); the two projections      0               N(0, 0.02²)
                        that write to the stream N(0, 0.02²/(2 L))
     truncated_normal   N(0, 2/(in + out)), cut at 3 std      0               same law, in = rows
+    unit_normal        N(0, 1)                               0               N(0, 1)
 
 `torch_default` is what `nn.Linear` and `nn.Embedding` do by themselves (He et al. 2015 with a = √5
 comes to U(±1/√in)), drawn in the same order, so that a generator with seed s gives the weights that
 `torch.manual_seed(s)` gave. `normal_scaled` is GPT-2's (Radford et al. 2019, section 2.3): each of
 the 2 L layers adds to the stream, and the scaling keeps its variance from growing with depth.
-Norm weights start at 1 and norm biases at 0.
+`unit_normal` scales nothing: a sum over `in` inputs grows by √in in every layer, which shows what
+the other laws are for. Norm weights start at 1 and norm biases at 0.
 """
 
 import math
@@ -88,11 +90,16 @@ def _draw(
         std = math.sqrt(2 / sum(module.weight.shape))
         nn.init.trunc_normal_(module.weight, 0, std, -3 * std, 3 * std, generator=generator)
     else:
-        writes_to_stream = name.endswith(("o_proj", "down_proj"))
-        std = GPT2_STD / math.sqrt(2 * config.n_layers) if writes_to_stream else GPT2_STD
-        nn.init.normal_(module.weight, 0, std, generator=generator)
+        nn.init.normal_(module.weight, 0, _normal_std(name, config), generator=generator)
     if bias is not None:
         nn.init.zeros_(bias)
+
+
+def _normal_std(name: str, config: ModelConfig) -> float:
+    if config.initialisation == "unit_normal":
+        return 1.0
+    writes_to_stream = name.endswith(("o_proj", "down_proj"))
+    return GPT2_STD / math.sqrt(2 * config.n_layers) if writes_to_stream else GPT2_STD
 
 
 def _draw_torch_default(module: nn.Linear | nn.Embedding, generator: torch.Generator) -> None:

@@ -305,7 +305,8 @@ def _fill(files: _Files, dtype: torch.dtype, device: torch.device) -> Decoder:
     weights = load_weights(files.rules, checkpoint, shapes, files.config, convert)
     state = [name_stored(name, tensor) for name, tensor in weights.items()]
     model.load_state_dict({k: v for entries in state for k, v in entries.items()}, assign=True)
-    return model.requires_grad_(False)
+    # all weights are there already; an empty buffer, as that of a missing norm, is not among them
+    return model.to(device=device, dtype=float_dtype).requires_grad_(False)
 
 
 def _tokenizer_or_error(files: _Files) -> Tokenizer | TokenizerError:

@@ -1,7 +1,8 @@
-"""LayerNorm and RMSNorm, computed in float32 whatever the model's type.
+"""LayerNorm and RMSNorm, and none; computed in float32 whatever the model's type.
 
     LayerNorm   y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias   Ba et al. 2016, eq. 4
     RMSNorm     y = x / sqrt(mean(x^2) + eps) * weight            Zhang & Sennrich 2019, eq. 4
+    NoNorm      y = x
 
 The variance is the biased one (divided by n, not n - 1): the vector is not a sample from which
 something is estimated, it *is* what gets normalised. Half precision would overflow in x^2 from 256
@@ -68,11 +69,31 @@ class UnitOffsetRMSNorm(nn.Module):
         return (normalised * (1.0 + self.weight.float())).to(x.dtype)
 
 
-Norm = LayerNorm | RMSNorm | UnitOffsetRMSNorm
+class NoNorm(nn.Module):
+    """Leaves the vector as it is, to see what training is like without normalisation.
+
+    `weight` holds no number and is not saved; it follows the model to a device and a type, so that
+    whoever asks a norm where the model is gets an answer here too.
+    """
+
+    weight: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.empty(0, device="cpu"), persistent=False)
+
+    def forward(self, x: Float[Tensor, "*rest D"]) -> Float[Tensor, "*rest D"]:
+        """The same vector."""
+        return x
+
+
+Norm = LayerNorm | RMSNorm | UnitOffsetRMSNorm | NoNorm
 
 
 def build_norm(config: NormConfig, d_model: int) -> Norm:
     """The normalisation that the configuration names, over vectors of `d_model` numbers."""
+    if config.kind == "none":
+        return NoNorm()
     if config.kind == "layernorm":
         return LayerNorm(d_model=d_model, eps=config.eps)
     kind = UnitOffsetRMSNorm if config.unit_offset else RMSNorm

@@ -25,9 +25,26 @@ FORBIDDEN = {
     "components": {"models", "torch", "app"},
     "app.py": {"models", "torch"},
 }
-TORCH_FREE = ("__init__", "config", "costs", "counting", "errors", "family", "gguf_file")
-TORCH_FREE += ("hf_layout", "hub", "json_files", "mla_config", "registry", "rope_config")
-TORCH_FREE += ("source_tokenizer", "sources", "weight_files")
+TORCH_FREE = (
+    "__init__",
+    "config",
+    "config_json",
+    "costs",
+    "counting",
+    "errors",
+    "family",
+    "gguf_file",
+)
+TORCH_FREE += (
+    "gguf_file",
+    "hf_layout",
+    "hub",
+    "json_files",
+    "mla_config",
+    "registry",
+    "rope_config",
+)
+TORCH_FREE += ("saving_layout", "source_tokenizer", "sources", "weight_files")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 

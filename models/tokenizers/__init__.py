@@ -4,9 +4,11 @@ Start with tokenizer.py (what each of them can do). Then the formats: files.py (
 folders), gguf_vocabulary.py, rank_files.py (GPT-2, tiktoken, Llama 3), sentencepiece_folder.py
 (Llama 2, Mistral, Gemma), and fitting.py (whether it belongs to a model); chat.py (how a
 conversation becomes one text), chat_format.py (for models that do not say it themselves) and
-streaming.py (how an answer becomes text token by token). Nothing here needs torch.
+streaming.py (how an answer becomes text token by token). To make one: characters.py; to write one:
+saving.py. Nothing here needs torch.
 """
 
+from models.tokenizers.characters import train_character_tokenizer
 from models.tokenizers.chat import ChatTemplate
 from models.tokenizers.chat_files import (
     default_chat_template,
@@ -18,6 +20,7 @@ from models.tokenizers.files import load_tokenizer
 from models.tokenizers.fitting import fit_tokenizer
 from models.tokenizers.gguf_vocabulary import load_gguf_tokenizer
 from models.tokenizers.rank_files import load_gpt2_tokenizer, load_llama3_tokenizer, load_tiktoken
+from models.tokenizers.saving import save_tokenizer
 from models.tokenizers.sentencepiece_folder import load_sentencepiece_folder
 from models.tokenizers.streaming import StreamDecoder
 from models.tokenizers.tokenizer import Tokenizer
@@ -38,4 +41,6 @@ __all__ = [
     "load_sentencepiece_folder",
     "load_tiktoken",
     "load_tokenizer",
+    "save_tokenizer",
+    "train_character_tokenizer",
 ]

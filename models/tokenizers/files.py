@@ -135,6 +135,8 @@ def _read_writing(description: Mapping[str, object], path: Path) -> tuple[TokenW
         kinds = {str(step.get("type")) for step in before} & {"ByteLevel"}
     if "ByteLevel" in kinds:
         return "byte_level", False
+    if kinds == {"Fuse"}:
+        return "plain", False
     if kinds and kinds <= {"Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}:
         return "metaspace", any(map(_strips_space, steps))
     raise TokenizerError(

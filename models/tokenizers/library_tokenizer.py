@@ -1,10 +1,11 @@
 r"""A tokenizer on Hugging Face's `tokenizers` library, and how its tokens are read as bytes.
 
-Vocabularies write tokens as text in one of two ways:
+Vocabularies write tokens as text in one of three ways:
 
     byte_level   every byte is one visible character (byte_table.py):  " the" is "Ġthe"
     metaspace    text, with "▁" for the space:                         " the" is "▁the"
                  characters outside the vocabulary as bytes:           "\n" is "<0x0A>"
+    plain        text as it is, made of the characters of one text:    " the" is " the"
 
 Source: *SentencePiece* (2018), arXiv 1808.06226, section 3.1 (metaspace).
 """
@@ -18,6 +19,7 @@ import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from models.errors import TokenizerError
 from models.tokenizers.byte_table import token_text_to_bytes
 from models.tokenizers.tokenizer import Tokenizer, replace_lone_surrogates
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 _METASPACE = "▁"
 
-TokenWriting = Literal["byte_level", "metaspace"]
+TokenWriting = Literal["byte_level", "metaspace", "plain"]
 
 
 class LibraryTokenizer(Tokenizer):
@@ -76,6 +78,7 @@ class LibraryTokenizer(Tokenizer):
         library.no_padding()
         library.encode_special_tokens = True
         self._writing = writing
+        self._alphabet = _closed_alphabet(library) if writing == "plain" else None
         self._hidden: frozenset[str] = frozenset()
         self._added = {i: token.content for i, token in added.items()}
         self._special_tokens = [token for token in added.values() if token.special]
@@ -111,12 +114,40 @@ class LibraryTokenizer(Tokenizer):
         smaller.pad_id = None if self.pad_id in hidden else self.pad_id
         return smaller
 
+    def to_json(self) -> str:
+        """The content of a tokenizer.json that gives the same ids."""
+        description = json.loads(self._library.to_str())
+        if self._hidden:
+            description["added_tokens"] = [
+                token for token in description["added_tokens"] if token["id"] < self.vocab_size
+            ]
+            vocabulary = description["model"]["vocab"]
+            for text in self._hidden & vocabulary.keys():
+                del vocabulary[text]
+        return json.dumps(description, ensure_ascii=False)
+
     def _encode(self, text: str, special: bool, opening: bool = True) -> list[int]:
         if special and any(token in text for token in self._hidden):
             return self._encode_piecewise(text, opening)
+        if self._alphabet is not None:
+            self._check_characters(text, special, self._alphabet)
         library = self._variant(special, opening)
         # "fast" does not work out where each token lies in the text, and takes a third of the time.
         return library.encode_batch_fast([text], add_special_tokens=False)[0].ids
+
+    def _check_characters(self, text: str, special: bool, alphabet: frozenset[str]) -> None:
+        """Refuse what the library would leave out without a word."""
+        pieces = self.split_special(text)[::2] if special else [text]
+        unknown = sorted(set().union(*pieces) - alphabet)
+        if unknown:
+            listed = ", ".join(map(repr, unknown[:10]))
+            raise TokenizerError(
+                f"{self.name} has no token for {listed}: its vocabulary is the characters of the "
+                f"text that it was made from. Leave them out, or choose a tokenizer of bytes.",
+                code="tokenizer-character-unknown",
+                tokenizer=self.name,
+                found=listed,
+            )
 
     def _encode_piecewise(self, text: str, opening: bool) -> list[int]:
         """Special tokens parsed, while those that we hide from the library's user stay text."""
@@ -142,7 +173,7 @@ class LibraryTokenizer(Tokenizer):
             return None
         if self._writing == "byte_level":
             return text.encode() if token in self._added else token_text_to_bytes(text)
-        if text in self.special_tokens:
+        if text in self.special_tokens or self._writing == "plain":
             return text.encode()
         byte = _BYTE_TOKEN.fullmatch(text)
         return bytes.fromhex(byte[1]) if byte else text.replace(_METASPACE, " ").encode()
@@ -157,6 +188,17 @@ class LibraryTokenizer(Tokenizer):
             for token in longest_first
             if token.content
         )
+
+
+def _closed_alphabet(library: tokenizers.Tokenizer) -> frozenset[str] | None:
+    """All characters that can be encoded; None if there is a way for others too."""
+    from tokenizers.models import BPE
+
+    model = library.model
+    is_open = not isinstance(model, BPE) or model.unk_token is not None or model.byte_fallback
+    if is_open or library.normalizer is not None:
+        return None
+    return frozenset(t for t in library.get_vocab(with_added_tokens=False) if len(t) == 1)
 
 
 def _copy_with(library: tokenizers.Tokenizer, special: bool, opening: bool) -> tokenizers.Tokenizer:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # How a text is cut into words before bytes are joined. "++" never gives a character back, which
 # changes nothing in what is matched and keeps long runs fast.
-_GPT2_WORDS = (
+GPT2_WORDS = (
     r"'(?:[sdmt]|ll|ve|re)"  # English endings: I'll, don't
     r"| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++"  # a word, a number, signs, with the space before
     r"|\s++$|\s+(?!\S)|\s"  # blanks, of which the last one is left to the next word
@@ -53,9 +53,9 @@ class _RankFormat:
 
 _FORMATS: Mapping[str, _RankFormat] = MappingProxyType(
     {
-        "gpt2": _RankFormat(_GPT2_WORDS, {_END_OF_TEXT: 50256}),
-        "r50k_base": _RankFormat(_GPT2_WORDS, {_END_OF_TEXT: 50256}),
-        "p50k_base": _RankFormat(_GPT2_WORDS, {_END_OF_TEXT: 50256}),
+        "gpt2": _RankFormat(GPT2_WORDS, {_END_OF_TEXT: 50256}),
+        "r50k_base": _RankFormat(GPT2_WORDS, {_END_OF_TEXT: 50256}),
+        "p50k_base": _RankFormat(GPT2_WORDS, {_END_OF_TEXT: 50256}),
         "cl100k_base": _RankFormat(
             _CL100K_WORDS,
             {
@@ -71,7 +71,11 @@ _FORMATS: Mapping[str, _RankFormat] = MappingProxyType(
 
 
 class RankTokenizer(Tokenizer):
-    """A byte-level tokenizer on `tiktoken.Encoding`."""
+    """A byte-level tokenizer on `tiktoken.Encoding`.
+
+    Attributes:
+        word_pattern: The regular expression that cuts texts into words.
+    """
 
     def __init__(
         self,
@@ -105,7 +109,13 @@ class RankTokenizer(Tokenizer):
             adds_bos=adds_bos,
         )
         self._encoding = encoding
-        self._words = words
+        self.word_pattern = words
+
+    @property
+    def ranks(self) -> dict[bytes, int]:
+        """The bytes of each token that is no special one, and its rank, which is its id."""
+        tokens = self._encoding.token_byte_values()
+        return {token: self._encoding.encode_single_token(token) for token in tokens}
 
     def _encode(self, text: str, special: bool) -> list[int]:
         if _LONG_BLANKS.search(text):
@@ -122,7 +132,7 @@ class RankTokenizer(Tokenizer):
             if index % 2:
                 ids.append(self.special_tokens[piece])
                 continue
-            for word in regex.findall(self._words, piece):
+            for word in regex.findall(self.word_pattern, piece):
                 ids += self._encoding.encode_ordinary(word)
         return ids
 
@@ -155,7 +165,7 @@ def load_gpt2_tokenizer(
     _check_merges(merges_file, vocabulary, vocabulary_file)
     first_free = max(vocabulary.values()) + 1
     special |= {text: first_free + i for i, text in enumerate(added_tokens) if text not in special}
-    return _build_gpt("gpt2", ranks, _GPT2_WORDS, special, vocabulary_file)
+    return _build_gpt("gpt2", ranks, GPT2_WORDS, special, vocabulary_file)
 
 
 def load_tiktoken(ranks_file: Path, name: str) -> RankTokenizer:
@@ -252,7 +262,7 @@ def _build_gpt(
     encoding = _build_encoding(name, ranks, words, special, path)
     end = special.get(_END_OF_TEXT)
     # GPT-2 has one token for both: it separates the documents it was trained on.
-    begin = end if words == _GPT2_WORDS else None
+    begin = end if words == GPT2_WORDS else None
     return RankTokenizer(encoding, words, special, bos_id=begin, eos_id=end)
 
 

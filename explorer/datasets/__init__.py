@@ -1,0 +1,20 @@
+"""Texts that models are trained on: read, cut into tokens, cut into windows, put into batches.
+
+    file --read_text--> text --split_text--> training, validation          text.py
+    text --tokenize_text--> ids --TokenWindows--> inputs, targets          text.py, windows.py
+    number of windows --draw_epoch_order--> order --batches_of--> batches  windows.py
+
+Nothing here needs torch, but for the random order of an epoch.
+"""
+
+from explorer.datasets.text import read_text, split_text, tokenize_text
+from explorer.datasets.windows import TokenWindows, batches_of, draw_epoch_order
+
+__all__ = [
+    "TokenWindows",
+    "batches_of",
+    "draw_epoch_order",
+    "read_text",
+    "split_text",
+    "tokenize_text",
+]

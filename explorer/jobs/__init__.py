@@ -1,0 +1,1 @@
+"""Runs as processes of their own: started ahead of time, queued, found again after a restart."""

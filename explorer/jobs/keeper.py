@@ -1,0 +1,204 @@
+"""The queue of runs: starts what waits when there is room, keeps one process warm.
+
+The queue is in the folders: `about.json` says when a run was queued. An app that starts finds the
+runs that wait and those whose processes still work, and goes on as if it had never been away; two
+apps on the same folder cannot start a run twice, because of its lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from explorer.jobs.run_states import has_worker
+from explorer.jobs.worker_process import WorkerProcess
+from explorer.training.run_folder import RUN_ID, RunFolder
+from models.errors import JobError
+
+LOG = logging.getLogger(__name__)
+CHECK_EVERY_S = 0.2
+# A process that has not taken the lock after this long has failed before it could.
+TAKE_S = 60.0
+# The next warm process imports torch for seconds; not while a run shows its first points.
+WARM_AGAIN_S = 15.0
+
+
+class RunKeeper:
+    """Starts runs, in the order in which they were queued.
+
+    Args:
+        runs: Folder of all runs.
+        most_running: How many may train at once.
+    """
+
+    def __init__(self, runs: Path, *, most_running: int = 1) -> None:
+        self._runs = runs
+        self._most_running = most_running
+        self._lock = threading.RLock()
+        self._warm: WorkerProcess | None = None
+        self._handed: dict[str, tuple[WorkerProcess, float]] = {}  # given, lock not seen yet
+        self._working: dict[str, WorkerProcess | None] = {}  # None: of an earlier app
+        self._queued: dict[str, float] = {}
+        self._warm_at = math.inf  # when to have a process ready again
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Find what waits and what works, and look after it from now on."""
+        with self._lock:
+            if self._thread is not None:
+                return
+            for run in self.list_folders():
+                queued_at = _queued_at(run)
+                if has_worker(run):
+                    self._working[run.id] = None
+                elif queued_at is not None:
+                    self._queued[run.id] = queued_at
+            self._thread = threading.Thread(target=self._work, daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Look after nothing any more; runs that train go on."""
+        self._closed.set()
+        with self._lock:
+            if self._warm is not None:
+                self._warm.close()
+                self._warm = None
+
+    def list_folders(self) -> list[RunFolder]:
+        """All runs, in no order."""
+        if not self._runs.is_dir():
+            return []
+        return [RunFolder(path) for path in self._runs.iterdir() if RUN_ID.fullmatch(path.name)]
+
+    def warm_up(self) -> None:
+        """Have a process ready before it is needed."""
+        with self._lock:
+            self._warm_at = math.inf
+            if self._warm is None or self._warm.exit_code is not None:
+                self._warm = WorkerProcess()
+
+    def queue(self, run: RunFolder) -> None:
+        """Let a run wait for its turn; one that waits or works already stays where it is.
+
+        Args:
+            run: The run.
+        """
+        self.begin()
+        with self._lock:
+            if run.id in self._queued or run.id in self._handed or has_worker(run):
+                return
+            run.ask("run")
+            queued_at = time.time()
+            run.write_about({**run.read_about(), "queued_at": queued_at})
+            self._queued[run.id] = queued_at
+            self._start_next()
+
+    def leave_queue(self, run: RunFolder) -> bool:
+        """Take a waiting run out of the queue; False when it does not wait."""
+        with self._lock:
+            found = self._queued.pop(run.id, None) is not None
+            if found:
+                _forget_queued(run)
+            return found
+
+    def place(self, run_id: str) -> int | None:
+        """Its place in the queue, 0 for the next or one that is being started; None: not in it."""
+        with self._lock:
+            if run_id in self._handed:
+                return 0
+            order = sorted(self._queued, key=self._queued.__getitem__)
+            return order.index(run_id) if run_id in order else None
+
+    def exit_code(self, run_id: str) -> int | None:
+        """How the process of a run ended, where this app started it; None is unknown."""
+        with self._lock:
+            worker = self._working.get(run_id)
+            return None if worker is None else worker.exit_code
+
+    def probe(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Measure a step in the warm process; see `WorkerProcess.probe`.
+
+        Raises:
+            JobError: The process ended in the middle.
+        """
+        self.warm_up()
+        with self._lock:
+            worker, self._warm = self._warm, None  # nobody gives it a run meanwhile
+        assert worker is not None  # warm_up has just seen to it
+        try:
+            answer = worker.probe(config)
+        except JobError:
+            worker.close()
+            raise
+        with self._lock:
+            if self._warm is None and not self._closed.is_set():
+                self._warm = worker
+            else:
+                worker.close()
+        return answer
+
+    def _work(self) -> None:
+        while not self._closed.wait(CHECK_EVERY_S):
+            try:
+                with self._lock:
+                    self._see_taken()
+                    self._start_next()
+                    if self._warm is None and time.monotonic() >= self._warm_at:
+                        self.warm_up()
+            except Exception:  # the queue must not stand still for one bad folder
+                LOG.exception("the queue of runs")
+
+    def _see_taken(self) -> None:
+        """A run leaves the queue when its process holds the lock, or has ended without it."""
+        for run_id, (worker, since) in list(self._handed.items()):
+            run = RunFolder(self._runs / run_id)
+            taken = has_worker(run)
+            ended = worker.exit_code is not None or time.monotonic() - since > TAKE_S
+            if taken or ended:
+                del self._handed[run_id]
+                self._working[run_id] = worker
+                _forget_queued(run)
+                self._warm_at = time.monotonic() + WARM_AGAIN_S
+
+    def _start_next(self) -> None:
+        while self._queued and self._n_busy() < self._most_running:
+            run_id = min(self._queued, key=self._queued.__getitem__)
+            del self._queued[run_id]
+            self._hand_over(RunFolder(self._runs / run_id))
+
+    def _hand_over(self, run: RunFolder) -> None:
+        if not run.path.is_dir():  # deleted while it waited
+            return
+        self.warm_up()
+        worker, self._warm = self._warm, None
+        assert worker is not None
+        try:
+            worker.train(run.path)
+        except JobError:
+            LOG.exception("the process for run %s", run.id)
+        self._handed[run.id] = (worker, time.monotonic())
+
+    def _n_busy(self) -> int:
+        working = [run for run in self._working if has_worker(RunFolder(self._runs / run))]
+        return len(working) + len(self._handed)
+
+
+def _queued_at(run: RunFolder) -> float | None:
+    try:
+        found = run.read_about().get("queued_at")
+    except JobError:  # edited by hand: it cannot be started either
+        return None
+    return found if isinstance(found, int | float) else None
+
+
+def _forget_queued(run: RunFolder) -> None:
+    if run.path.is_dir():
+        about = run.read_about()
+        about.pop("queued_at", None)
+        run.write_about(about)

@@ -1,0 +1,398 @@
+"""The runs of all visitors: made, started, watched, stopped, opened. What the page talks to.
+
+A run belongs to the visitor who made it; on loopback there is one owner, who sees all. Its id
+cannot be guessed: who has the link may watch, and only the owner may change it.
+
+Importing this imports no torch; a run trains in a process of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from explorer.errors import JobError
+from explorer.jobs.keeper import RunKeeper
+from explorer.jobs.run_states import WORKING, find_state
+from explorer.memory import compute_available_bytes
+from explorer.run_records import (
+    PrepareStep,
+    RunSummary,
+    RunView,
+    make_progress,
+    make_view,
+)
+from explorer.training.config_differences import find_differences
+from explorer.training.estimate import Estimate, Probe, estimate_run
+from explorer.training.history import RunHistory
+from explorer.training.prepare import make_run
+from explorer.training.run_config import RunConfig
+from explorer.training.run_config_json import run_config_to_json
+from explorer.training.run_folder import RUN_ID, Action, RunFolder
+from explorer.training.run_texts import (
+    TextSize,
+    TextSizes,
+    build_tokenizer,
+    configure,
+    open_text,
+)
+from explorer.training.setup import RunSetup
+from models.counting import count_parameters
+
+RUNS_FOLDER = "runs"
+MOST_NAME_CHARACTERS = 80
+
+
+class Runs:
+    """All runs below one folder. Safe to use from any thread.
+
+    Args:
+        home: Folder of the app's data.
+        public: Strangers can reach this host: each sees his own runs only.
+        most_running: How many train at once; the others wait.
+        max_text_bytes: Largest text; a larger one is refused before it is read.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        public: bool = False,
+        most_running: int = 1,
+        max_text_bytes: int = 200 * 10**6,
+    ) -> None:
+        self._root = home / RUNS_FOLDER
+        self._public = public
+        self._max_text_bytes = max_text_bytes
+        self._keeper = RunKeeper(self._root, most_running=most_running)
+        self._histories: dict[str, RunHistory] = {}
+        self._configs: dict[str, RunConfig] = {}
+        self._texts = TextSizes()
+        self._lock = threading.Lock()
+
+    # Making and estimating
+
+    def create(
+        self, setup: RunSetup, owner: str, *, cancelled: Callable[[], bool] | None = None
+    ) -> Iterator[PrepareStep]:
+        """Make a run, not yet started; the last step has its id.
+
+        Args:
+            setup: What the form says.
+            owner: Id of the visitor.
+            cancelled: Asked in between; True ends it.
+
+        Raises:
+            ExplorerError: The text or a setting cannot be used.
+            Stopped: `cancelled` became true.
+        """
+        content = open_text(setup, self._max_text_bytes)
+        yield PrepareStep(what="tokenizer")
+        tokenizer = build_tokenizer(setup, content.text)
+        about = {"owner": owner, "setup": dataclasses.asdict(setup)}
+
+        def make_config(vocab_size: int, n_training: int, n_validation: int) -> RunConfig:
+            return configure(setup, TextSize(vocab_size, n_training, n_validation))
+
+        for step in make_run(
+            self._root, content, tokenizer, make_config, about, cancelled=cancelled
+        ):
+            if isinstance(step, RunFolder):
+                yield PrepareStep(what="ready", done=1.0, run_id=step.id)
+            else:
+                yield PrepareStep(what="tokens", done=step)
+
+    def estimate(
+        self,
+        setup: RunSetup,
+        *,
+        watts: float = 65.0,
+        price_per_hour: float = 0.0,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> Estimate:
+        """What a run would cost, from one step of it in a worker process.
+
+        Args:
+            setup: What the form says.
+            watts: Power of this machine under load.
+            price_per_hour: What an hour of it costs.
+            cancelled: Asked while the text is cut; True ends it.
+
+        Raises:
+            ExplorerError: The text or a setting cannot be used, or a step could not be taken.
+            Stopped: `cancelled` became true.
+        """
+        size = self._texts.measure(setup, self._max_text_bytes, cancelled)
+        config = configure(setup, size)
+        answer = self._keeper.probe(run_config_to_json(config))
+        if "error" in answer:
+            raise JobError(answer["error"], code=answer["code"], **answer.get("facts", {}))
+        return estimate_run(
+            config,
+            Probe(**answer["probe"]),
+            n_evaluation_batches=size.count_evaluation_batches(config),
+            available_bytes=compute_available_bytes(),
+            watts=watts,
+            price_per_hour=price_per_hour,
+        )
+
+    # Acting
+
+    def warm_up(self) -> None:
+        """Have a process ready: the first point then comes within seconds."""
+        self._keeper.begin()
+        self._keeper.warm_up()
+
+    def start(self, run_id: str, owner: str) -> None:
+        """Let a run wait for its turn, from the beginning or from its last checkpoint.
+
+        Raises:
+            JobError: It is not there, or not this visitor's.
+        """
+        self._keeper.queue(self._find(run_id, owner))
+
+    def pause(self, run_id: str, owner: str) -> None:
+        """Save and wait, without ending the process.
+
+        Raises:
+            JobError: It does not train now, or is not this visitor's.
+        """
+        self._ask(run_id, owner, "pause")
+
+    def resume(self, run_id: str, owner: str) -> None:
+        """Go on after a pause, or, where its process has ended, from the last checkpoint.
+
+        Raises:
+            JobError: It is not there, or not this visitor's.
+        """
+        run = self._find(run_id, owner)
+        if self._state(run) in WORKING:
+            run.ask("run")
+        else:
+            self._keeper.queue(run)
+
+    def stop(self, run_id: str, owner: str) -> None:
+        """End within a step, without a further checkpoint; or leave the queue.
+
+        Raises:
+            JobError: It does not train now, or is not this visitor's.
+        """
+        self._stop(run_id, owner, "stop")
+
+    def stop_and_keep(self, run_id: str, owner: str) -> None:
+        """End within a step, with a last checkpoint; or leave the queue.
+
+        Raises:
+            JobError: It does not train now, or is not this visitor's.
+        """
+        self._stop(run_id, owner, "keep")
+
+    def rename(self, run_id: str, name: str, owner: str) -> None:
+        """Call it something else.
+
+        Raises:
+            JobError: The name is empty, or the run is not this visitor's.
+        """
+        run = self._find(run_id, owner)
+        name = " ".join(name.split())[:MOST_NAME_CHARACTERS]
+        if not name:
+            raise JobError("a run needs a name; write one", code="run-name-empty")
+        run.write_about({**run.read_about(), "name": name})
+
+    def delete(self, run_id: str, owner: str) -> None:
+        """Delete a run with all its checkpoints.
+
+        Raises:
+            JobError: It trains now, or is not this visitor's.
+        """
+        run = self._find(run_id, owner)
+        if self._state(run) in WORKING:
+            raise JobError(
+                f"run {run.id} trains now; stop it before you delete it", code="run-works"
+            )
+        self._keeper.leave_queue(run)
+        with self._lock:
+            self._histories.pop(run.id, None)
+            self._configs.pop(run.id, None)
+        shutil.rmtree(run.path)
+
+    # Watching
+
+    def list(self, owner: str) -> tuple[RunSummary, ...]:
+        """The visitor's runs, newest first; folders that were edited into no run are left out."""
+        self._keeper.begin()
+        found = []
+        for run in self._keeper.list_folders():
+            try:
+                if self._owns(run, owner):
+                    found.append(self._summarise(run))
+            except JobError:
+                continue
+        return tuple(sorted(found, key=lambda summary: -summary.created_at))
+
+    def view(self, run_id: str) -> RunView:
+        """A whole run, for whoever has its id.
+
+        Raises:
+            JobError: It is not there, or its files were changed.
+        """
+        run = self._find(run_id, None)
+        summary = self._summarise(run)
+        exit_code = self._keeper.exit_code(run.id) if summary.state == "interrupted" else None
+        return make_view(summary, self._config(run), self._history(run), exit_code)
+
+    def progress(self, run_id: str, since: int = 0, n_starts: int = 0) -> dict[str, Any]:
+        """What a page that watches needs next; see `make_progress`.
+
+        Raises:
+            JobError: It is not there, or its files were changed.
+        """
+        run = self._find(run_id, None)
+        return make_progress(self._summarise(run), self._history(run), since, n_starts)
+
+    def differences(self, run_ids: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Settings in which runs differ: its path in config.json and its value in each.
+
+        Raises:
+            JobError: One is not there.
+        """
+        return find_differences([self._config(self._find(i, None)) for i in run_ids])
+
+    def owns(self, run_id: str, owner: str) -> bool:
+        """Whether the visitor may change it."""
+        try:
+            self._find(run_id, owner)
+        except JobError:
+            return False
+        return True
+
+    # Taking away
+
+    def metrics_csv(self, run_id: str) -> str:
+        """All numbers of its events as CSV.
+
+        Raises:
+            JobError: It is not there.
+        """
+        from explorer.training.event_log import read_events
+        from explorer.training.export import metrics_csv
+
+        return metrics_csv(read_events(self._find(run_id, None).events_file))
+
+    def archive(self, run_id: str, step: int, folder: Path | None = None) -> Path:
+        """Pack a checkpoint, without what only going on needs.
+
+        Args:
+            run_id: The run.
+            step: Of the checkpoint.
+            folder: Where to put the file; None makes a folder for it.
+
+        Returns:
+            A .zip file.
+
+        Raises:
+            JobError: There is no such checkpoint.
+        """
+        from explorer.training.archive import pack_checkpoint
+
+        checkpoint = self._checkpoint(run_id, step)
+        target = folder or Path(tempfile.mkdtemp(prefix="glassbox-"))
+        return pack_checkpoint(checkpoint, target / f"{run_id[:8]}-{checkpoint.name}.zip")
+
+    def checkpoint_source(self, run_id: str, step: int) -> str:
+        """What the model store opens a checkpoint by.
+
+        Raises:
+            JobError: There is no such checkpoint.
+        """
+        self._checkpoint(run_id, step)
+        return f"run:{run_id}@{step}"
+
+    # How it is done
+
+    def _checkpoint(self, run_id: str, step: int) -> Path:
+        run = self._find(run_id, None)
+        if step not in run.checkpoint_steps():
+            known = ", ".join(map(str, run.checkpoint_steps()))
+            raise JobError(
+                f"run {run.id} has no checkpoint of step {step}; it has {known or 'none yet'}",
+                code="run-no-checkpoint",
+                step=step,
+                known=known or "-",
+            )
+        return run.checkpoint(step)
+
+    def _ask(self, run_id: str, owner: str, action: Action) -> None:
+        run = self._find(run_id, owner)
+        state = self._state(run)
+        if state not in WORKING:
+            raise JobError(
+                f"run {run.id} does not train now, it is {state}; start it first",
+                code="run-not-working",
+                state=state,
+            )
+        run.ask(action)
+
+    def _stop(self, run_id: str, owner: str, action: Action) -> None:
+        run = self._find(run_id, owner)
+        if not self._keeper.leave_queue(run):
+            self._ask(run_id, owner, action)
+
+    def _find(self, run_id: str, owner: str | None) -> RunFolder:
+        """A run by its id; with an owner, only if it is his."""
+        run = RunFolder(self._root / run_id)
+        if not RUN_ID.fullmatch(run_id) or not run.config_file.exists():
+            raise JobError(
+                "this run is not there: it was deleted, or its link is not complete",
+                code="run-missing",
+            )
+        if owner is not None and not self._owns(run, owner):
+            raise JobError(
+                "this run belongs to another browser; you may watch it, and make one of your own",
+                code="run-foreign",
+            )
+        return run
+
+    def _owns(self, run: RunFolder, owner: str) -> bool:
+        return not self._public or (bool(owner) and run.read_about().get("owner") == owner)
+
+    def _state(self, run: RunFolder) -> str:
+        return self._summarise(run).state
+
+    def _summarise(self, run: RunFolder) -> RunSummary:
+        about, config, history = run.read_about(), self._config(run), self._history(run)
+        place = self._keeper.place(run.id)
+        with history.lock:
+            evaluated = history.evaluated[-1] if history.evaluated else None
+            turns, step = list(history.turns), history.step
+        return RunSummary(
+            id=run.id,
+            name=str(about.get("name", config.name)),
+            state=find_state(run, turns, queued=place is not None),
+            step=step,
+            n_steps=config.n_steps,
+            created_at=float(about.get("created_at", 0.0)),
+            training_loss=evaluated.training_loss if evaluated else None,
+            validation_loss=evaluated.validation_loss if evaluated else None,
+            text_name=config.data.text_name,
+            n_parameters=count_parameters(config.model).unique,
+            place=place,
+            checkpoints=run.checkpoint_steps(),
+        )
+
+    def _config(self, run: RunFolder) -> RunConfig:
+        with self._lock:
+            if run.id not in self._configs:
+                self._configs[run.id] = run.read_config()
+            return self._configs[run.id]
+
+    def _history(self, run: RunFolder) -> RunHistory:
+        with self._lock:
+            history = self._histories.setdefault(run.id, RunHistory(run.events_file))
+        history.refresh()
+        return history

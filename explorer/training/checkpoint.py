@@ -1,0 +1,165 @@
+"""Checkpoints: a model that opens in every tab, and beside it what going on needs.
+
+    step-00000100/
+        model.safetensors, config.json, tokenizer ...   as `models.saving` writes any model
+        training.pt        optimiser, place in the data, random states (only in the newest two)
+        checkpoint.json    step, and the size of each file: the seal of a whole checkpoint
+
+It is written under another name, flushed to the disk, then renamed; a crash in between leaves the
+older checkpoints as they were. Sizes are compared when it is read, and one that was damaged
+afterwards is passed over for the one before it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from explorer.training.durable_files import flush_files, flush_folder, write_json_durably
+from explorer.training.run_folder import RunFolder, checkpoint_name
+from explorer.training.training_state import TrainingState
+from models.errors import ExplorerError
+from models.loading import load_model
+from models.saving import save_model
+from models.tokenizers import Tokenizer
+
+TRAINING_FILE = "training.pt"
+SEAL_FILE = "checkpoint.json"
+# Going on needs the newest; one more, should the newest be damaged. Moments take twice the weights.
+KEPT_TRAINING_FILES = 2
+_UNFINISHED = ".unfinished-"
+
+
+@dataclass(frozen=True)
+class SavedCheckpoint:
+    """A checkpoint on the disk.
+
+    Args:
+        name: Its folder.
+        n_bytes: Size of its files.
+    """
+
+    name: str
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was found to go on from.
+
+    Args:
+        step: Of the checkpoint; None where there was none.
+        damaged: Names of newer ones that could not be used.
+    """
+
+    step: int | None
+    damaged: tuple[str, ...]
+
+
+def save_checkpoint(
+    run: RunFolder, state: TrainingState, tokenizer: Tokenizer | None, *, keep: int | None = None
+) -> SavedCheckpoint:
+    """Write a checkpoint, then drop what is no longer kept.
+
+    Args:
+        run: The run.
+        state: What to write.
+        tokenizer: Goes with the model; None where the run has none.
+        keep: Newest checkpoints that stay; None keeps all.
+
+    Raises:
+        OSError: It cannot be written; the older ones are as they were.
+    """
+    name = checkpoint_name(state.step)
+    unfinished = run.path / f"{_UNFINISHED}{name}"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        n_bytes = _write(unfinished, state, tokenizer)
+        shutil.rmtree(run.path / name, ignore_errors=True)  # of a run that went on from before it
+        unfinished.rename(run.path / name)
+    except OSError:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    flush_folder(run.path)
+    _drop_old(run, keep)
+    return SavedCheckpoint(name, n_bytes)
+
+
+def restore_newest(run: RunFolder, state: TrainingState) -> Restored:
+    """Bring a fresh state to the newest checkpoint that is whole.
+
+    Args:
+        run: The run.
+        state: A state of the run's configuration; unchanged where nothing is found.
+    """
+    for left in run.path.glob(f"{_UNFINISHED}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    damaged: list[str] = []
+    for step in reversed(run.checkpoint_steps()):
+        folder = run.checkpoint(step)
+        if not (folder / TRAINING_FILE).exists() and _is_whole(folder):
+            continue  # an older one, kept to be looked at
+        weights, values = _read(folder)
+        if values is None or not _try_restore(state, weights, values):
+            damaged.append(folder.name)
+            continue
+        return Restored(state.step, tuple(damaged))
+    return Restored(None, tuple(damaged))
+
+
+def _write(folder: Path, state: TrainingState, tokenizer: Tokenizer | None) -> int:
+    folder.mkdir(parents=True)
+    save_model(folder, state.model, tokenizer=tokenizer)
+    torch.save(state.to_dict(), folder / TRAINING_FILE)
+    n_bytes = flush_files(folder)
+    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    write_json_durably(folder / SEAL_FILE, {"step": state.step, "sizes": sizes})
+    return n_bytes
+
+
+def _drop_old(run: RunFolder, keep: int | None) -> None:
+    steps = run.checkpoint_steps()
+    if keep is not None:
+        for step in steps[:-keep]:
+            shutil.rmtree(run.checkpoint(step), ignore_errors=True)
+    for step in steps[:-KEPT_TRAINING_FILES]:
+        (run.checkpoint(step) / TRAINING_FILE).unlink(missing_ok=True)
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether each file but the one that may have been dropped has the size that was written."""
+    try:
+        sizes = json.loads((folder / SEAL_FILE).read_bytes())["sizes"]
+        return all(
+            (folder / name).stat().st_size == size
+            for name, size in sizes.items()
+            if name != TRAINING_FILE or (folder / name).exists()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _read(folder: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any] | None]:
+    if not _is_whole(folder):
+        return {}, None
+    try:
+        values = torch.load(folder / TRAINING_FILE, map_location="cpu", weights_only=True)
+        return dict(load_model(folder).model.state_dict()), values
+    except (ExplorerError, OSError, RuntimeError, ValueError, EOFError):
+        return {}, None
+
+
+def _try_restore(
+    state: TrainingState, weights: dict[str, torch.Tensor], values: dict[str, Any]
+) -> bool:
+    """Whether it belongs to this run; a folder of another architecture was put there by hand."""
+    try:
+        state.restore(weights, values)
+    except (RuntimeError, KeyError, ValueError, TypeError):
+        return False
+    return True
