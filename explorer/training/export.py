@@ -20,7 +20,7 @@ METRICS = (*STEP_COLUMNS, *EVALUATION_COLUMNS)
 Row = dict[str, float | int]
 
 
-def make_rows(events: Iterable[Event]) -> list[Row]:
+def metric_rows(events: Iterable[Event]) -> list[Row]:
     """The table, by step: `step`, `at` (seconds since 1970) and those of METRICS that are known.
 
     Args:
@@ -44,12 +44,12 @@ def _finite(row: Row) -> Row:
     return {name: value for name, value in row.items() if math.isfinite(value)}
 
 
-def make_csv(events: Iterable[Event]) -> str:
+def metrics_csv(events: Iterable[Event]) -> str:
     """The table as CSV (RFC 4180: a header, commas, lines that end in CR LF)."""
     text = io.StringIO()
     writer = csv.DictWriter(text, ("step", "at", *METRICS))
     writer.writeheader()
-    writer.writerows(make_rows(events))
+    writer.writerows(metric_rows(events))
     return text.getvalue()
 
 
@@ -64,7 +64,7 @@ def write_tensorboard(events: Iterable[Event], folder: Path) -> None:
     from tensorboardX import SummaryWriter
 
     with SummaryWriter(str(folder)) as writer:
-        for row in make_rows(events):
+        for row in metric_rows(events):
             for name, value in _metrics(row).items():
                 writer.add_scalar(name, value, global_step=int(row["step"]), walltime=row["at"])
 
@@ -94,7 +94,7 @@ def send_to_trackio(
             code="trackio-missing",
         ) from None
     trackio.init(project=project, name=name, config=dict(config))
-    for row in make_rows(events):
+    for row in metric_rows(events):
         trackio.log(_metrics(row), step=row["step"])
     trackio.finish()
 

@@ -12,7 +12,7 @@ import pytest
 
 from explorer.errors import JobError
 from explorer.training.events import Evaluated, Event, Finished, Sampled, Saved, Step
-from explorer.training.export import make_csv, send_to_trackio, write_tensorboard
+from explorer.training.export import metrics_csv, send_to_trackio, write_tensorboard
 
 
 def make_step(step: int, loss: float) -> Step:
@@ -52,7 +52,7 @@ EVENTS: tuple[Event, ...] = (
 
 
 def test_csv_has_a_row_per_step_and_empty_cells_where_nothing_is_known() -> None:
-    text = make_csv(EVENTS)
+    text = metrics_csv(EVENTS)
     assert text.count("\r\n") == text.count("\n") == 5
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert [row["step"] for row in rows] == ["0", "1", "2", "3"]
@@ -66,12 +66,12 @@ def test_csv_has_a_row_per_step_and_empty_cells_where_nothing_is_known() -> None
 
 
 def test_a_step_taken_again_replaces_the_first() -> None:
-    rows = list(csv.DictReader(io.StringIO(make_csv([make_step(1, 3.0), make_step(1, 2.5)]))))
+    rows = list(csv.DictReader(io.StringIO(metrics_csv([make_step(1, 3.0), make_step(1, 2.5)]))))
     assert [row["loss"] for row in rows] == ["2.5"]
 
 
 def test_a_run_without_steps_is_a_header_alone() -> None:
-    assert make_csv([]).splitlines() == [
+    assert metrics_csv([]).splitlines() == [
         "step,at,epoch,tokens,loss,learning_rate,gradient_norm,duration_s,"
         "training_loss,validation_loss"
     ]
