@@ -34,12 +34,17 @@ from explorer.training.prepare import make_run
 from explorer.training.run_config import RunConfig
 from explorer.training.run_config_json import run_config_to_json
 from explorer.training.run_folder import RUN_ID, Action, RunFolder
-from explorer.training.run_texts import build_tokenizer, describe_text, open_text
-from explorer.training.setup import RunSetup, build_run_config
+from explorer.training.run_texts import (
+    TextSize,
+    TextSizes,
+    build_tokenizer,
+    configure,
+    open_text,
+)
+from explorer.training.setup import RunSetup
 from models.counting import count_parameters
 
 RUNS_FOLDER = "runs"
-LOST_WORDS_S = 0.2
 MOST_NAME_CHARACTERS = 80
 
 
@@ -67,6 +72,7 @@ class Runs:
         self._keeper = RunKeeper(self._root, most_running=most_running)
         self._histories: dict[str, RunHistory] = {}
         self._configs: dict[str, RunConfig] = {}
+        self._texts = TextSizes()
         self._lock = threading.Lock()
 
     # Making and estimating
@@ -90,17 +96,11 @@ class Runs:
         tokenizer = build_tokenizer(setup, content.text)
         about = {"owner": owner, "setup": dataclasses.asdict(setup)}
 
-        def configure(vocab_size: int, n_training: int, n_validation: int) -> RunConfig:
-            return build_run_config(
-                setup,
-                vocab_size=vocab_size,
-                n_training_tokens=n_training,
-                n_validation_tokens=n_validation,
-                text_name=describe_text(setup),
-            )
+        def make_config(vocab_size: int, n_training: int, n_validation: int) -> RunConfig:
+            return configure(setup, TextSize(vocab_size, n_training, n_validation))
 
         for step in make_run(
-            self._root, content, tokenizer, configure, about, cancelled=cancelled
+            self._root, content, tokenizer, make_config, about, cancelled=cancelled
         ):
             if isinstance(step, RunFolder):
                 yield PrepareStep(what="ready", done=1.0, run_id=step.id)
@@ -109,32 +109,33 @@ class Runs:
 
     def estimate(
         self,
-        run_id: str,
-        owner: str,
+        setup: RunSetup,
         *,
         watts: float = 65.0,
         price_per_hour: float = 0.0,
+        cancelled: Callable[[], bool] | None = None,
     ) -> Estimate:
-        """What a run that was made would cost, from one step of it in a worker process.
+        """What a run would cost, from one step of it in a worker process.
 
         Args:
-            run_id: The run.
-            owner: Id of the visitor.
+            setup: What the form says.
             watts: Power of this machine under load.
             price_per_hour: What an hour of it costs.
+            cancelled: Asked while the text is cut; True ends it.
 
         Raises:
-            JobError: It is not there, or a step could not be taken.
+            ExplorerError: The text or a setting cannot be used, or a step could not be taken.
+            Stopped: `cancelled` became true.
         """
-        run = self._find(run_id, owner)
-        config = run.read_config()
+        size = self._texts.measure(setup, self._max_text_bytes, cancelled)
+        config = configure(setup, size)
         answer = self._keeper.probe(run_config_to_json(config))
         if "error" in answer:
             raise JobError(answer["error"], code=answer["code"], **answer.get("facts", {}))
         return estimate_run(
             config,
             Probe(**answer["probe"]),
-            n_evaluation_batches=_count_evaluation_batches(run, config),
+            n_evaluation_batches=size.count_evaluation_batches(config),
             available_bytes=compute_available_bytes(),
             watts=watts,
             price_per_hour=price_per_hour,
@@ -254,9 +255,7 @@ class Runs:
         run = self._find(run_id, None)
         return make_progress(self._summarise(run), self._history(run), since, n_starts)
 
-    def differences(
-        self, run_ids: Sequence[str]
-    ) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def differences(self, run_ids: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Settings in which runs differ: its path in config.json and its value in each.
 
         Raises:
@@ -302,7 +301,7 @@ class Runs:
         Raises:
             JobError: There is no such checkpoint.
         """
-        from explorer.training.export import pack_checkpoint
+        from explorer.training.archive import pack_checkpoint
 
         checkpoint = self._checkpoint(run_id, step)
         target = folder or Path(tempfile.mkdtemp(prefix="glassbox-"))
@@ -400,15 +399,6 @@ class Runs:
             history = self._histories.setdefault(run.id, RunHistory(run.events_file))
         history.refresh()
         return history
-
-
-def _count_evaluation_batches(run: RunFolder, config: RunConfig) -> int:
-    from explorer.training.objectives import get_objective
-
-    data = get_objective(config.objective).open_data(run, config)
-    counts = (-(-p.n_examples // config.data.batch_size) for p in (data.training, data.validation))
-    most = config.watch.evaluation_batches
-    return sum(count if most is None else min(most, count) for count in counts)
 
 
 def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

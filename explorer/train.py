@@ -1,6 +1,5 @@
 """Train a run without a page.
 
-
     python -m explorer.train FOLDER                 train, or go on from the last checkpoint
     torchrun --nproc-per-node 4 -m explorer.train FOLDER        the same on several devices
     python -m explorer.train --warm                 wait for a folder on standard input

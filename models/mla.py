@@ -22,6 +22,8 @@ Two ways to the same numbers (a test holds them to 1e-5):
                whose keys would otherwise have to be computed anew for the whole text
 """
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -45,8 +47,12 @@ class LatentAttention(nn.Module):
         self.kernel = AttentionKernel(heads, layer_type, config.dropout.attention)
         self.n_heads, self.rotary_width = heads.n_heads, mla.qk_rope_head_dim
         self.content_width = heads.d_head - mla.qk_rope_head_dim
+        self.neighbouring_pairs = mla.neighbouring_pairs
         self.has_query_latent, self.has_latent_norm = mla.q_lora_rank is not None, mla.latent_norm
         latent_width = mla.latent_width(width)
+        norm = config.norm
+        if mla.latent_norm_eps is not None:
+            norm = replace(norm, eps=mla.latent_norm_eps)
         bias = heads.qkv_bias  # on what reads the stream
         if mla.q_lora_rank is None:
             self.q_proj = nn.Linear(width, heads.n_heads * heads.d_head, bias=bias)
@@ -54,10 +60,10 @@ class LatentAttention(nn.Module):
             self.q_latent_proj = nn.Linear(width, mla.q_lora_rank, bias=bias)
             self.q_proj = nn.Linear(mla.q_lora_rank, heads.n_heads * heads.d_head, bias=False)
             if mla.latent_norm:
-                self.q_latent_norm = build_norm(config.norm, mla.q_lora_rank)
+                self.q_latent_norm = build_norm(norm, mla.q_lora_rank)
         self.latent_proj = nn.Linear(width, latent_width, bias=bias)
         if mla.latent_norm:
-            self.latent_norm = build_norm(config.norm, latent_width)
+            self.latent_norm = build_norm(norm, latent_width)
         if mla.qk_rope_head_dim:
             self.k_rotary_proj = nn.Linear(width, mla.qk_rope_head_dim, bias=bias)
         value_width = heads.n_heads * (mla.v_head_dim or heads.d_head)
@@ -107,7 +113,11 @@ class LatentAttention(nn.Module):
         return latent[:, None], self._rotate(key[:, None], run)
 
     def _rotate(self, x: Tensor, run: ForwardPass) -> Tensor:
-        return rotate(x, *run.rotations[self.layer_type]) if self.rotary_width else x
+        if not self.rotary_width:
+            return x
+        if self.neighbouring_pairs:  # of queries and keys alike: their products stay the same
+            x = torch.cat([x[..., ::2], x[..., 1::2]], dim=-1)
+        return rotate(x, *run.rotations[self.layer_type])
 
     def _cut(self, x: Tensor) -> Tensor:
         """(B, S, H * width) -> (B, H, S, width)."""

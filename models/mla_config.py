@@ -29,6 +29,9 @@ class MlaConfig:
             rotated by position ("decoupled RoPE", section 2.1.3).
         v_head_dim: Width of a value; None is d_head.
         latent_norm: Normalise the latents.
+        latent_norm_eps: Epsilon of these norms; None is that of the stream's.
+        neighbouring_pairs: The rotated numbers lie as (x0 y0 x1 y1 ...), as DeepSeek's own weights
+            have them (`rope_interleave`), not as halves (x0 x1 ... y0 y1 ...).
     """
 
     kv_lora_rank: int | None = None
@@ -36,6 +39,8 @@ class MlaConfig:
     qk_rope_head_dim: int = 0
     v_head_dim: int | None = None
     latent_norm: bool = False
+    latent_norm_eps: float | None = None
+    neighbouring_pairs: bool = False
 
     def __post_init__(self) -> None:
         for name in ("kv_lora_rank", "q_lora_rank", "v_head_dim"):

@@ -13,7 +13,7 @@ from typing import Any
 
 from models.config import ModelConfig
 from models.errors import ConfigError
-from models.families import book_gpt, gemma, gpt2, llama, mistral, olmo, qwen
+from models.families import book_gpt, deepseek, gemma, gpt2, llama, mistral, olmo, qwen
 from models.family import Family, ForeignFormat
 
 FAMILIES: tuple[Family, ...] = (
@@ -23,6 +23,7 @@ FAMILIES: tuple[Family, ...] = (
     qwen.FAMILY,
     gemma.FAMILY,
     olmo.FAMILY,
+    deepseek.FAMILY,
     book_gpt.FAMILY,
 )
 

@@ -1,8 +1,8 @@
 """What state a run is in, from its files alone: whoever looks, after whatever crash, agrees.
 
-                 ┌────────────── lock alive ──────────────┐
-    prepared ─► queued ─► running ─► pausing ─► paused ─► stopping ─► finished, stopped, failed
-                             └── process gone without a last event ─► interrupted
+┌────────────── lock alive ──────────────┐
+prepared ─► queued ─► running ─► pausing ─► paused ─► stopping ─► finished, stopped, failed
+└── process gone without a last event ─► interrupted
 """
 
 from __future__ import annotations

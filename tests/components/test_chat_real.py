@@ -3,43 +3,17 @@
 import math
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components.context import Settings
-from components.launch import Endpoint, launch_page
-from components.shell import build_page
 from components.tabs.chat.handlers import EXAMPLE_TEXTS
 from explorer.answer_snippet import make_answer_snippet
 from explorer.conversation import AnswerSettings, stream_answer
 from tests.components.tiny_chat import TinyStore
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[tuple[TinyStore, str]]:
-    store = TinyStore()
-    demo, ctx = build_page(store, Settings())
-    url = launch_page(
-        demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
-    )
-    yield store, url
-    demo.close(verbose=False)
-
-
-@pytest.fixture
-def store(served: tuple[TinyStore, str]) -> TinyStore:
-    served[0].begin()
-    return served[0]
-
-
-@pytest.fixture
-def url(store: TinyStore, served: tuple[TinyStore, str]) -> str:
-    return served[1]
 
 
 def run_snippet(snippet: str) -> tuple[list[tuple[int, float, int]], str]:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+import threading
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,6 @@ from gradio_client import Client
 
 from components.context import Settings
 from components.forms import build_form, read_form
-from components.launch import Endpoint, launch_page
 from components.shell import build_page
 from components.tabs.chat.answer_view import make_chips
 from components.tabs.chat.answering import Pace
@@ -39,28 +38,6 @@ RESULTS = (
     "card",
 )
 LONG_S = 30  # only ever waited for when something is broken
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[tuple[TinyStore, str]]:
-    store = TinyStore()
-    demo, ctx = build_page(store, Settings())
-    url = launch_page(
-        demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
-    )
-    yield store, url
-    demo.close(verbose=False)
-
-
-@pytest.fixture
-def store(served: tuple[TinyStore, str]) -> TinyStore:
-    served[0].begin()
-    return served[0]
-
-
-@pytest.fixture
-def url(store: TinyStore, served: tuple[TinyStore, str]) -> str:
-    return served[1]
 
 
 @pytest.fixture
@@ -226,12 +203,24 @@ def test_waiting_for_a_model_can_be_stopped_and_nothing_is_lost(
 
 def test_one_visitor_cannot_stop_another_and_both_go_on_at_once(url: str, store: TinyStore) -> None:
     one, two = Client(url, verbose=False), Client(url, verbose=False)
-    store.after_pass = lambda passes: two.predict(api_name="/chat_stop") if passes == 3 else None
+    pressed, second_began = threading.Event(), threading.Event()
+
+    def press(passes: int) -> None:
+        if passes == 3:  # the second visitor, who has nothing running yet
+            two.predict(api_name="/chat_stop")
+            pressed.set()
+        if passes == 6:  # the first answer waits here until both are there
+            second_began.wait(LONG_S)
+
+    store.after_pass = press
     first = one.submit(message="a", max_new_tokens=40, api_name="/chat_send")
-    result = ask(two, "b", max_new_tokens=40)
-    assert said(result)[0] == ("user", "b")
-    assert first.result(LONG_S)[0]["messages"][0]["text"] == "a"
-    assert first.result(LONG_S)[1]["answer"] == 40
+    assert pressed.wait(LONG_S)
+    second = two.submit(message="b", max_new_tokens=40, api_name="/chat_send")
+    second_began.set()
+    for job, text in ((first, "a"), (second, "b")):
+        view, status = job.result(LONG_S)[:2]
+        assert view["messages"][0]["text"] == text
+        assert status["answer"] == 40
 
 
 # --- models and errors ----------------------------------------------------------------------------

@@ -1,14 +1,15 @@
 """Write the golden files: tiny checkpoints and the logits that `transformers` computes for them.
 
-    python tests/golden/make_golden.py
+    python tests/golden/make_golden.py [NAME ...]
 
-Run once with the versions pinned in requirements-dev.txt; the files are committed, together with
-the versions that made them (versions.json). Weights are rounded to float16, to keep the files
-small, and everything is computed in float32 from the rounded ones. Each dimension is another
-number, so that two mixed-up axes cannot pass.
+Without names it writes all of them. Run once with the versions pinned in requirements-dev.txt; the
+files are committed, together with the versions that made them (versions.json). Weights are rounded
+to float16, to keep the files small, and everything is computed in float32 from the rounded ones.
+Each dimension is another number, so that two mixed-up axes cannot pass.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import safetensors
@@ -16,6 +17,8 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from transformers import (
+    DeepseekV3Config,
+    DeepseekV3ForCausalLM,
     Gemma2Config,
     Gemma2ForCausalLM,
     Gemma3ForCausalLM,
@@ -79,7 +82,14 @@ def tiny_models():
         layer_types=["sliding_attention", "full_attention"],
         rope_parameters={"sliding_attention": PLAIN, "full_attention": YARN},
     )  # fmt: skip
+    deepseek = DeepseekV3Config(
+        vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=4, q_lora_rank=11, kv_lora_rank=13,
+        qk_rope_head_dim=6, qk_nope_head_dim=4, v_head_dim=7, first_k_dense_replace=2,
+        max_position_embeddings=61, rope_parameters={**YARN, "mscale": 1.0, "mscale_all_dim": 0.7},
+    )  # fmt: skip
     return {
+        "deepseek": DeepseekV3ForCausalLM(deepseek),
         "llama": LlamaForCausalLM(llama),
         "gpt2": GPT2LMHeadModel(gpt2),
         "mistral": MistralForCausalLM(mistral),
@@ -93,7 +103,9 @@ def tiny_models():
 
 
 def main():
-    for name, model in tiny_models().items():
+    models = tiny_models()
+    for name in sys.argv[1:] or models:
+        model = models[name]
         torch.manual_seed(1)
         with torch.no_grad():
             for parameter in model.parameters():  # wider than at initialisation: errors show

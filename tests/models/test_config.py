@@ -11,7 +11,7 @@ from models import count_parameters, get_preset
 from models.config import AttentionConfig, DropoutConfig, FfnConfig, NormConfig, RopeConfig
 from models.decoder import Decoder
 from models.errors import ConfigError
-from models.families import gpt2, llama
+from models.families import deepseek, gpt2, llama
 from models.registry import find_family, find_gguf_family, presets
 
 PUBLISHED = {
@@ -45,14 +45,22 @@ PUBLISHED = {
     "olmo3-7b": 7_298_011_136,
     "olmo3-32b": 32_233_522_176,
 }
+# made to be trained here; summed by hand from the widths in models/families/deepseek.py
+TO_TRAIN = {
+    "mla-plain-tiny": 50_257 * 256 + 256 * 256 + 4 * (155_648 + 528_384 + 512) + 256,
+    "mla-rope-tiny": 50_257 * 256 + 4 * (139_264 + 528_384 + 640) + 256,
+}
 
 
 def test_every_preset_has_its_published_count():
-    assert {name: count_parameters(c).unique for name, c in presets().items()} == PUBLISHED
+    counts = {name: count_parameters(c).unique for name, c in presets().items()}
+    assert counts == {**PUBLISHED, **TO_TRAIN}
 
 
 # the ones with 6,144 experts take seconds to build even without memory
-EXPERTS = [pytest.param(n, marks=pytest.mark.slow) if "a3b" in n else n for n in PUBLISHED]
+EXPERTS = [
+    pytest.param(n, marks=pytest.mark.slow) if "a3b" in n else n for n in [*PUBLISHED, *TO_TRAIN]
+]
 
 
 @pytest.mark.parametrize("name", EXPERTS)
@@ -169,6 +177,32 @@ def test_gpt2_variants_that_change_the_numbers_are_refused():
     for key in ("scale_attn_by_inverse_layer_idx", "add_cross_attention"):
         with pytest.raises(ConfigError, match=key):
             gpt2.config_from_hf({**values, key: True})
+
+
+DENSE_DEEPSEEK = {
+    "vocab_size": 97, "hidden_size": 42, "intermediate_size": 52, "num_hidden_layers": 2,
+    "num_attention_heads": 6, "first_k_dense_replace": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"first_k_dense_replace": 1}, "sigmoid scores.*choose a model without them"),
+        ({"first_k_dense_replace": None, "num_hidden_layers": 4}, "first_k_dense_replace=3 of 4"),
+        ({"attention_bias": True, "q_lora_rank": None}, "attention_bias=True"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads=3"),
+        (
+            {"rope_scaling": {"type": "yarn", "factor": 4.0, "mscale": "a", "mscale_all_dim": 1}},
+            "mscale='a', which is not a number",
+        ),
+        ({"qk_rope_head_dim": 5}, "must be even"),
+    ],
+)
+def test_a_deepseek_that_we_would_compute_wrongly_is_refused(changes, message):
+    assert deepseek.config_from_hf(DENSE_DEEPSEEK).attention.d_head == 128 + 64
+    with pytest.raises(ConfigError, match=message):
+        deepseek.config_from_hf({**DENSE_DEEPSEEK, **changes})
 
 
 def test_totals_with_a_copy_of_the_tied_head_as_published():
