@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from models.loading import LoadedModel, load_model
     from models.registry import get_preset
     from models.sampling import SamplingConfig
+    from models.saving import SavedModel, save_model
     from models.trace import Trace
 
 _HOME = {
@@ -38,6 +39,7 @@ _HOME = {
     "LoadedModel": "loading",
     "ModelConfig": "config",
     "ParameterCount": "counting",
+    "SavedModel": "saving",
     "SamplingConfig": "sampling",
     "Token": "generation",
     "Trace": "trace",
@@ -47,6 +49,7 @@ _HOME = {
     "generate": "generation",
     "get_preset": "registry",
     "load_model": "loading",
+    "save_model": "saving",
 }
 
 __all__ = [
@@ -58,6 +61,7 @@ __all__ = [
     "ModelConfig",
     "ParameterCount",
     "SamplingConfig",
+    "SavedModel",
     "Token",
     "Trace",
     "beam_search",
@@ -66,6 +70,7 @@ __all__ = [
     "generate",
     "get_preset",
     "load_model",
+    "save_model",
 ]
 
 

@@ -34,7 +34,7 @@ from models.config import (
 from models.errors import ConfigError
 from models.family import Settings
 from models.gguf_file import GgufFile
-from models.hf_layout import scaling_error
+from models.hf_rope import scaling_error
 from models.rope_config import (
     LinearScaling,
     Llama3Scaling,

@@ -1,37 +1,38 @@
 """What config.json files and checkpoints of Llama's descendants have in common.
 
 Mistral, Qwen, Gemma and Olmo write their settings under Llama's keys and their tensors under
-Llama's names, and add a few of their own. Here stands the common part; a family's file says what
-differs.
+Llama's names, and add a few of their own. Here stands the common part, read and written; a family's
+file says what differs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from models.config import (
-    FULL,
-    WINDOW,
+    Activation,
     AttentionConfig,
+    DropoutConfig,
     FfnConfig,
     LayerType,
     ModelConfig,
+    NormConfig,
     NormPosition,
 )
 from models.errors import ConfigError
 from models.family import Settings, activation_named
-from models.rope_config import (
-    DynamicNtkScaling,
-    LinearScaling,
-    Llama3Scaling,
-    RopeConfig,
-    RopeScaling,
-    YarnScaling,
-)
+from models.hf_rope import LAYER_TYPE_NAMES, LAYER_TYPES, read_rope
+from models.rope_config import RopeConfig
 from models.weight_rules import SPLIT_EXPERTS, SPLIT_GATE_UP, RuleTable, WeightRule
 
-LAYER_TYPES: Mapping[str, LayerType] = {"full_attention": FULL, "sliding_attention": WINDOW}
+ACTIVATION_NAMES: Mapping[Activation, str] = {
+    "silu": "silu",
+    "gelu": "gelu",
+    "gelu_tanh": "gelu_pytorch_tanh",
+    "relu": "relu",
+}
 
 # Our norms of a block and their names, which follow from where the norms stand. Llama's
 # `post_attention_layernorm` stands *before* the feed-forward; Olmo's and Gemma's after attention.
@@ -48,6 +49,64 @@ NORM_NAMES: Mapping[NormPosition, Mapping[str, str]] = {
         "ffn_post_norm": "post_feedforward_layernorm",
     },
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsualValues:
+    """What a family's files may leave out, because the reference has a value for it.
+
+    Args:
+        context_length: Where `max_position_embeddings` is absent.
+        eps: Where `rms_norm_eps` is absent.
+        tied_head: Where `tie_word_embeddings` is absent.
+        activation_key: The key that names the nonlinearity.
+        activation: Where that key is absent.
+    """
+
+    context_length: int
+    eps: float = 1e-6
+    tied_head: bool = False
+    activation_key: str = "hidden_act"
+    activation: str = "silu"
+
+
+def read_hf_config(
+    settings: Settings,
+    usual: UsualValues,
+    layer_types: Sequence[LayerType],
+    *,
+    rope: Mapping[LayerType, RopeConfig] | None = None,
+    unit_offset: bool = False,
+    **own: Any,
+) -> ModelConfig:
+    """A whole configuration: what all of them have, with a family's own parts.
+
+    Args:
+        settings: Parsed config.json.
+        usual: For keys that are absent.
+        layer_types: One for each block.
+        rope: A family's own rotations; None reads one for all types of layers.
+        unit_offset: As in `NormConfig`.
+        **own: Further fields of `ModelConfig`; `attention` where the heads are not Llama's.
+
+    Raises:
+        ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
+    """
+    eps = settings.number("rms_norm_eps", usual.eps)
+    common: dict[str, Any] = {
+        "vocab_size": settings.whole("vocab_size"),
+        "context_length": settings.whole("max_position_embeddings", usual.context_length),
+        "d_model": settings.whole("hidden_size"),
+        "layer_types": tuple(layer_types),
+        "attention": own.pop("attention", None) or read_heads(settings),
+        "ffn": read_gated_ffn(settings, usual.activation_key, usual.activation),
+        "norm": NormConfig(kind="rmsnorm", eps=eps, unit_offset=unit_offset),
+        "positions": "rope",
+        "rope": read_rope(settings, layer_types) if rope is None else rope,
+        "tied_head": settings.flag("tie_word_embeddings", usual.tied_head),
+        "dropout": DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+    }
+    return ModelConfig(**common, **own)
 
 
 def read_heads(settings: Settings, **changes: Any) -> AttentionConfig:
@@ -106,89 +165,41 @@ def read_layer_types(settings: Settings, default: Sequence[LayerType]) -> tuple[
     return tuple(LAYER_TYPES[name] for name in names)
 
 
-def read_rope(
-    settings: Settings, layer_types: Sequence[LayerType], default_theta: float = 10_000.0
-) -> dict[LayerType, RopeConfig]:
-    """One rotation for all layer types, in the old form and in that of transformers 5.
+def write_hf_config(
+    config: ModelConfig, architecture: str, model_type: str, usual: UsualValues, **own: Any
+) -> dict[str, Any]:
+    """The inverse of `read_hf_config`: settings under the keys that all of them have.
 
-    Old: `rope_theta` and `rope_scaling` side by side. New: both inside `rope_parameters`, which may
-    hold one set of them for each layer type.
-
-    Raises:
-        ConfigError: A scaling that we do not have.
+    Args:
+        config: What is written.
+        architecture: The class of `transformers` that computes it.
+        model_type: The family's name there.
+        usual: Whose `activation_key` names the nonlinearity.
+        **own: A family's own keys.
     """
-    found = settings.table("rope_parameters") or settings.table("rope_scaling")
-    inside = Settings(found, settings.where)
-    by_type = {ours: inside.table(name) for name, ours in LAYER_TYPES.items() if inside.table(name)}
-    theta = settings.number("rope_theta", default_theta)
+    heads = config.attention
     return {
-        layer_type: read_one_rope(settings, by_type.get(layer_type, found), theta)
-        for layer_type in set(layer_types)
+        "architectures": [architecture],
+        "model_type": model_type,
+        "vocab_size": config.vocab_size,
+        "max_position_embeddings": config.context_length,
+        "hidden_size": config.d_model,
+        "num_hidden_layers": config.n_layers,
+        "num_attention_heads": heads.n_heads,
+        "num_key_value_heads": heads.n_kv_heads,
+        "head_dim": heads.d_head,
+        "intermediate_size": config.ffn.d_ff,
+        usual.activation_key: ACTIVATION_NAMES[config.ffn.activation],
+        "rms_norm_eps": config.norm.eps,
+        "tie_word_embeddings": config.tied_head,
+        "attention_dropout": config.dropout.attention,
+        **own,
     }
 
 
-def read_one_rope(settings: Settings, found: Mapping[str, Any], theta: float) -> RopeConfig:
-    """One rotation from its parameters; `theta` where they do not hold one.
-
-    Raises:
-        ConfigError: A scaling that we do not have, or a partial rotation.
-    """
-    rope = Settings({**found, "original": _original_context(settings, found)}, settings.where)
-    rope.refuse_unless(partial_rotary_factor=1.0)
-    settings.refuse_unless(partial_rotary_factor=1.0)
-    return RopeConfig(theta=rope.number("rope_theta", theta), scaling=_read_scaling(rope))
-
-
-def _original_context(settings: Settings, found: Mapping[str, Any]) -> object:
-    return found.get("original_max_position_embeddings") or settings.values.get(
-        "max_position_embeddings"
-    )
-
-
-def _read_scaling(rope: Settings) -> RopeScaling | None:
-    kind = rope.values.get("rope_type", rope.values.get("type", "default"))
-    if kind == "default":
-        return None
-    if kind == "linear":
-        return LinearScaling(factor=rope.number("factor"))
-    if kind == "dynamic":
-        return DynamicNtkScaling(
-            factor=rope.number("factor"), original_context=rope.whole("original")
-        )
-    if kind == "llama3":
-        return Llama3Scaling(
-            factor=rope.number("factor"),
-            low_frequency_factor=rope.number("low_freq_factor"),
-            high_frequency_factor=rope.number("high_freq_factor"),
-            original_context=rope.whole("original"),
-        )
-    if kind == "yarn":
-        return _read_yarn(rope)
-    raise scaling_error(rope.where, str(kind))
-
-
-def _read_yarn(rope: Settings) -> YarnScaling:
-    rope.refuse_unless(mscale=None, mscale_all_dim=None)  # DeepSeek's own attention factor
-    stated = rope.values.get("attention_factor")
-    return YarnScaling(
-        factor=rope.number("factor"),
-        original_context=rope.whole("original"),
-        beta_fast=rope.number("beta_fast", 32.0),
-        beta_slow=rope.number("beta_slow", 1.0),
-        attention_factor=None if stated is None else rope.number("attention_factor"),
-        truncate=rope.flag("truncate", True),
-    )
-
-
-def scaling_error(where: str, kind: str) -> ConfigError:
-    """The error for a RoPE scaling that we do not compute."""
-    return ConfigError(
-        f"{where} asks for RoPE scaling {kind!r}, which is not supported; known are default, "
-        "linear, dynamic, llama3 and yarn; choose another model",
-        code="config-rope-scaling",
-        file=where,
-        kind=kind,
-    )
+def write_layer_types(config: ModelConfig) -> list[str]:
+    """The inverse of `read_layer_types`."""
+    return [LAYER_TYPE_NAMES[layer_type] for layer_type in config.layer_types]
 
 
 def hf_rules(config: ModelConfig, further: Sequence[WeightRule] = ()) -> RuleTable:

@@ -13,7 +13,7 @@ from typing import Any
 
 from models.config import ModelConfig
 from models.errors import ConfigError
-from models.families import book_gpt, deepseek, gemma, gpt2, llama, mistral, olmo, qwen
+from models.families import book_gpt, deepseek, gemma, gpt2, llama, mistral, native, olmo, qwen
 from models.family import Family, ForeignFormat
 
 FAMILIES: tuple[Family, ...] = (
@@ -25,6 +25,7 @@ FAMILIES: tuple[Family, ...] = (
     olmo.FAMILY,
     deepseek.FAMILY,
     book_gpt.FAMILY,
+    native.FAMILY,  # last, since it holds every configuration (models/saving_layout.py)
 )
 
 

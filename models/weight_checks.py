@@ -1,4 +1,4 @@
-"""Numbers that no model can have: refused when they are read, not when the first answer is noise.
+"""Numbers that no model can have: refused when read or saved, not when the first answer is noise.
 
 One NaN in one matrix makes every logit NaN. And float16 ends at 65,504: a larger weight becomes
 infinite when it is converted, which bfloat16, with float32's range, does not do to it.
@@ -40,10 +40,24 @@ class CheckedCheckpoint:
             WeightError: It holds NaN or infinity, or numbers that the type cannot hold.
         """
         tensor = self._checkpoint.tensor(name)
-        _require_finite(name, tensor)
-        if self._dtype == torch.float16 and tensor.dtype != torch.float16:
-            _require_in_float16(name, tensor)
+        check_numbers(name, tensor, self._dtype)
         return tensor
+
+
+def check_numbers(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
+    """Look through one tensor.
+
+    Args:
+        name: What it is called in messages.
+        tensor: Weights.
+        dtype: What they will be converted to.
+
+    Raises:
+        WeightError: It holds NaN or infinity, or numbers that the type cannot hold.
+    """
+    _require_finite(name, tensor)
+    if dtype == torch.float16 and tensor.dtype != torch.float16:
+        _require_in_float16(name, tensor)
 
 
 def _require_finite(name: str, tensor: Tensor) -> None:
@@ -68,8 +82,8 @@ def _require_in_float16(name: str, tensor: Tensor) -> None:
     # what rounds to the largest number is still held
     if not torch.isfinite(torch.tensor(largest).to(torch.float16)):
         raise WeightError(
-            f"{name} holds {largest:g}, and float16 ends at {FLOAT16_MAX:g}; open the model in "
-            "bfloat16 or float32",
+            f"{name} holds {largest:g}, and float16 ends at {FLOAT16_MAX:g}; use bfloat16 "
+            "or float32",
             code="weights-overflow",
             name=name,
             largest=f"{largest:g}",

@@ -279,17 +279,17 @@ def save_weights(
     """The inverse of `load_weights`: our parameters in a checkpoint's names and layouts."""
     saved: dict[str, Tensor] = {}
     done: set[str] = set()  # where a table knows two forms, the first is written
-    n_experts = 0 if config.moe is None else config.moe.n_experts
     for rule in table.rules:
-        layers = range(config.n_layers if "{i}" in rule.theirs else 1)
-        experts = range(n_experts if "{e}" in rule.theirs else 1)
-        for numbers in ({"i": i, "e": e} for i in layers for e in experts):
-            names = [_fill_places(target, numbers) for target in rule.targets]
-            if not names or any(name not in parameters or name in done for name in names):
+        first = _pattern(rule.targets[0]) if rule.targets else None
+        for place in [
+            m.groupdict() for name in parameters if first and (m := first.fullmatch(name))
+        ]:
+            names = [_fill_places(target, place) for target in rule.targets]
+            if any(name not in parameters or name in done for name in names):
                 continue
             tensors = [parameters[name] for name in names]
             for layout in reversed(rule.layouts):
                 tensors = layout.save(tensors, config)
-            saved[_fill_places(rule.theirs, numbers)] = tensors[0].contiguous()
+            saved[_fill_places(rule.theirs, place)] = tensors[0].contiguous()
             done.update(names)
     return saved

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,7 +103,7 @@ def _write_tokens(
     content: RunText,
     tokenizer: Tokenizer,
     cancelled: Callable[[], bool] | None,
-) -> Iterator[float]:
+) -> Generator[float, None, dict[str, int]]:
     """Returns the number of tokens of each part."""
     parts = content.parts()
     n_characters = sum(map(len, parts.values()))

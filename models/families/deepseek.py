@@ -32,7 +32,8 @@ from models.config import (
 )
 from models.errors import ConfigError
 from models.family import Family, Settings
-from models.hf_layout import hf_rules, read_gated_ffn, read_rope
+from models.hf_layout import hf_rules, read_gated_ffn
+from models.hf_rope import read_rope
 from models.mla_config import MlaConfig
 from models.rope_config import RopeConfig
 from models.weight_rules import Layout, RuleTable, WeightRule

@@ -18,7 +18,6 @@ from models.config import (
     FULL,
     WINDOW,
     AttentionConfig,
-    DropoutConfig,
     FfnConfig,
     LayerType,
     ModelConfig,
@@ -34,13 +33,15 @@ from models.gguf_layout import (
     read_llama_like,
 )
 from models.hf_layout import (
+    UsualValues,
     hf_rules,
-    read_gated_ffn,
     read_heads,
+    read_hf_config,
     read_layer_types,
-    read_one_rope,
-    read_rope,
+    write_hf_config,
+    write_layer_types,
 )
+from models.hf_rope import read_two_ropes, write_rope, write_ropes
 from models.rope_config import LinearScaling, RopeConfig
 from models.tokenizers.chat_format import ChatFormat
 from models.weight_rules import RuleTable, WeightRule
@@ -93,6 +94,15 @@ PRESETS: Mapping[str, ModelConfig] = {
 }
 
 
+GEMMA2_USUAL = UsualValues(
+    context_length=8_192,
+    tied_head=True,
+    activation_key="hidden_activation",
+    activation="gelu_pytorch_tanh",
+)
+GEMMA3_USUAL = replace(GEMMA2_USUAL, context_length=131_072)
+
+
 def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     """Read config.json of Gemma 2 and 3; of a multimodal one, its `text_config`.
 
@@ -106,32 +116,58 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     settings.refuse_unless(use_bidirectional_attention=False)
     period = settings.whole("sliding_window_pattern", 6) if third else 2
     usual = _pattern(settings.layers("num_hidden_layers"), period)
-    layer_types = read_layer_types(settings, usual)
-    return ModelConfig(
-        vocab_size=settings.whole("vocab_size"),
-        context_length=settings.whole("max_position_embeddings", 131_072 if third else 8_192),
-        d_model=settings.whole("hidden_size"),
-        layer_types=layer_types,
-        attention=read_heads(
-            settings,
-            d_head=settings.whole("head_dim", 256),
-            scale=settings.whole("query_pre_attn_scalar", 256) ** -0.5,
-            window=settings.whole("sliding_window", 4_096),
-            score_cap=_cap(settings, "attn_logit_softcapping", None if third else 50.0),
-            qk_norm="head" if third else "none",
-        ),
-        ffn=read_gated_ffn(settings, "hidden_activation", "gelu_pytorch_tanh"),
-        norm=NormConfig(
-            kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6), unit_offset=True
-        ),
+    return read_hf_config(
+        settings,
+        GEMMA3_USUAL if third else GEMMA2_USUAL,
+        read_layer_types(settings, usual),
+        attention=_read_heads(settings, third),
         norm_position="sandwich",
-        positions="rope",
-        rope=_read_two_ropes(settings) if third else read_rope(settings, layer_types),
+        unit_offset=True,
+        rope=_read_ropes(settings) if third else None,
         embedding_scale=settings.whole("hidden_size") ** 0.5,
         logit_cap=_cap(settings, "final_logit_softcapping", None if third else 30.0),
-        tied_head=settings.flag("tie_word_embeddings", True),
-        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
     )
+
+
+def _read_heads(settings: Settings, third: bool) -> AttentionConfig:
+    return read_heads(
+        settings,
+        d_head=settings.whole("head_dim", 256),
+        scale=settings.whole("query_pre_attn_scalar", 256) ** -0.5,
+        window=settings.whole("sliding_window", 4_096),
+        score_cap=_cap(settings, "attn_logit_softcapping", None if third else 50.0),
+        qk_norm="head" if third else "none",
+    )
+
+
+def config_to_hf(config: ModelConfig) -> dict[str, Any] | None:
+    """Write config.json of Gemma 3's text part where queries and keys have norms, else of Gemma 2.
+
+    None for a width that the reference refuses. Gemma 3's fast attention there has no caps.
+    """
+    heads = config.attention
+    if config.d_model % heads.n_heads:
+        return None
+    own: dict[str, Any] = {
+        "attention_bias": heads.qkv_bias,
+        "query_pre_attn_scalar": _query_scalar(heads),
+        "sliding_window": heads.window if WINDOW in config.layer_types else 4_096,
+        "layer_types": write_layer_types(config),
+    }
+    if heads.qk_norm != "none":
+        own |= write_ropes(config)
+        return write_hf_config(config, "Gemma3ForCausalLM", "gemma3_text", GEMMA3_USUAL, **own)
+    own |= {
+        "attn_logit_softcapping": heads.score_cap,
+        "final_logit_softcapping": config.logit_cap,
+        **write_rope(config),
+    }
+    return write_hf_config(config, "Gemma2ForCausalLM", "gemma2", GEMMA2_USUAL, **own)
+
+
+def _query_scalar(heads: AttentionConfig) -> int:
+    """The whole number whose root divides the scores, or the nearest that a file can hold."""
+    return round(min(max(heads.score_scale, 1e-4), 1.0) ** -2)
 
 
 # What the text_config of a multimodal Gemma 3 leaves to the reference's defaults.
@@ -149,18 +185,11 @@ def _cap(settings: Settings, key: str, default: float | None) -> float | None:
     return default if key not in settings.values else settings.number(key)
 
 
-def _read_two_ropes(settings: Settings) -> dict[LayerType, RopeConfig]:
-    """Window and full layers turn by different bases; scaling is for full layers only."""
-    found = Settings(settings.table("rope_parameters"), settings.where)
-    full = found.table("full_attention") or settings.table("rope_scaling")
-    return {
-        WINDOW: read_one_rope(
-            settings,
-            found.table("sliding_attention"),
-            settings.number("rope_local_base_freq", 10_000.0),
-        ),
-        FULL: read_one_rope(settings, full, settings.number("rope_theta", 1_000_000.0)),
-    }
+def _read_ropes(settings: Settings) -> dict[LayerType, RopeConfig]:
+    """Window and full layers turn by different bases."""
+    local = settings.number("rope_local_base_freq", 10_000.0)
+    theta = settings.number("rope_theta", 1_000_000.0)
+    return read_two_ropes(settings, {WINDOW: local, FULL: theta})
 
 
 def rules(config: ModelConfig) -> RuleTable:
@@ -255,6 +284,7 @@ FAMILY = Family(
     model_types=("gemma2", "gemma3_text", "gemma3"),
     presets=PRESETS,
     config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
     rules=rules,
     gguf=GgufFormat(("gemma2", "gemma3"), config_from_gguf, gguf_rules),
     chat_formats=(CHAT,),

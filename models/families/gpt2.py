@@ -104,6 +104,31 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     )
 
 
+def config_to_hf(config: ModelConfig) -> dict[str, Any] | None:
+    """Write config.json; None where heads side by side are not as wide as the stream."""
+    heads = config.attention
+    if config.d_model != heads.n_heads * heads.d_head:
+        return None
+    activation = config.ffn.activation
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "vocab_size": config.vocab_size,
+        "n_positions": config.context_length,
+        "n_embd": config.d_model,
+        "n_layer": config.n_layers,
+        "n_head": heads.n_heads,
+        "n_inner": config.ffn.d_ff,
+        "activation_function": "gelu_new" if activation == "gelu_tanh" else activation,
+        "layer_norm_epsilon": config.norm.eps,
+        "scale_attn_weights": heads.score_scale == heads.d_head**-0.5,
+        "tie_word_embeddings": config.tied_head,
+        "embd_pdrop": config.dropout.embedding,
+        "attn_pdrop": config.dropout.attention,
+        "resid_pdrop": config.dropout.residual,
+    }
+
+
 def _block_rules(
     theirs: Mapping[str, str], split: tuple[Layout, ...], matrix: tuple[Layout, ...]
 ) -> list[WeightRule]:
@@ -196,6 +221,7 @@ FAMILY = Family(
     model_types=("gpt2",),
     presets=PRESETS,
     config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
     rules=rules,
     gguf=GgufFormat(("gpt2",), config_from_gguf, gguf_rules),
     foreign=(TENSORFLOW,),

@@ -17,7 +17,6 @@ from models.config import (
     FULL,
     WINDOW,
     AttentionConfig,
-    DropoutConfig,
     FfnConfig,
     ModelConfig,
     NormConfig,
@@ -26,7 +25,13 @@ from models.families import llama_chat, llama_meta
 from models.family import Family, GgufFormat, Settings, StateDictFormat
 from models.gguf_file import GgufFile
 from models.gguf_layout import Key, gguf_rules, gguf_settings, read_llama_like
-from models.hf_layout import hf_rules, read_gated_ffn, read_heads, read_rope
+from models.hf_layout import (
+    UsualValues,
+    hf_rules,
+    read_hf_config,
+    write_hf_config,
+)
+from models.hf_rope import write_rope
 from models.rope_config import Llama3Scaling, RopeConfig
 from models.weight_rules import RuleTable
 
@@ -168,6 +173,9 @@ PRESETS: Mapping[str, ModelConfig] = {
 }
 
 
+USUAL = UsualValues(context_length=2_048)
+
+
 def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     """Read config.json, in the old form and in that of transformers 5 (`rope_parameters`).
 
@@ -175,19 +183,21 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
         ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
     """
     settings = Settings(values)
-    layer_types = (FULL,) * settings.layers("num_hidden_layers")
-    return ModelConfig(
-        vocab_size=settings.whole("vocab_size"),
-        context_length=settings.whole("max_position_embeddings", 2_048),
-        d_model=settings.whole("hidden_size"),
-        layer_types=layer_types,
-        attention=read_heads(settings),
-        ffn=read_gated_ffn(settings, "hidden_act", "silu"),
-        norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6)),
-        positions="rope",
-        rope=read_rope(settings, layer_types),
-        tied_head=settings.flag("tie_word_embeddings", False),
-        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+    return read_hf_config(settings, USUAL, (FULL,) * settings.layers("num_hidden_layers"))
+
+
+def config_to_hf(config: ModelConfig) -> dict[str, Any] | None:
+    """Write config.json; None for a width that the reference refuses."""
+    if config.d_model % config.attention.n_heads:
+        return None
+    return write_hf_config(
+        config,
+        "LlamaForCausalLM",
+        "llama",
+        USUAL,
+        attention_bias=config.attention.qkv_bias,
+        mlp_bias=config.ffn.bias,
+        **write_rope(config),
     )
 
 
@@ -225,6 +235,7 @@ FAMILY = Family(
     model_types=("llama",),
     presets=PRESETS,
     config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
     rules=hf_rules,
     gguf=GgufFormat(("llama",), config_from_gguf, llama_gguf_rules),
     chat_formats=llama_chat.CHAT_FORMATS,

@@ -12,13 +12,19 @@ from models.config import (
     FULL,
     WINDOW,
     AttentionConfig,
-    DropoutConfig,
     FfnConfig,
     ModelConfig,
     NormConfig,
 )
 from models.family import Family, Settings
-from models.hf_layout import hf_rules, read_gated_ffn, read_heads, read_rope
+from models.hf_layout import (
+    UsualValues,
+    hf_rules,
+    read_heads,
+    read_hf_config,
+    write_hf_config,
+)
+from models.hf_rope import write_rope
 from models.rope_config import RopeConfig
 from models.tokenizers.chat_format import ChatFormat
 
@@ -49,6 +55,9 @@ PRESETS: Mapping[str, ModelConfig] = {
 }
 
 
+USUAL = UsualValues(context_length=131_072)
+
+
 def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     """Read config.json; `sliding_window` null or absent means full attention.
 
@@ -58,18 +67,20 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     settings = Settings(values)
     window = None if values.get("sliding_window") is None else settings.whole("sliding_window")
     layer_types = (FULL if window is None else WINDOW,) * settings.layers("num_hidden_layers")
-    return ModelConfig(
-        vocab_size=settings.whole("vocab_size"),
-        context_length=settings.whole("max_position_embeddings", 131_072),
-        d_model=settings.whole("hidden_size"),
-        layer_types=layer_types,
-        attention=read_heads(settings, window=window),
-        ffn=read_gated_ffn(settings, "hidden_act", "silu"),
-        norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6)),
-        positions="rope",
-        rope=read_rope(settings, layer_types),
-        tied_head=settings.flag("tie_word_embeddings", False),
-        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+    heads = read_heads(settings, window=window)
+    return read_hf_config(settings, USUAL, layer_types, attention=heads)
+
+
+def config_to_hf(config: ModelConfig) -> dict[str, Any] | None:
+    """Write config.json; the reference has no biases, whatever the file says."""
+    window = config.attention.window if WINDOW in config.layer_types else None
+    return write_hf_config(
+        config,
+        "MistralForCausalLM",
+        "mistral",
+        USUAL,
+        sliding_window=window,
+        **write_rope(config),
     )
 
 
@@ -136,6 +147,7 @@ FAMILY = Family(
     model_types=("mistral",),
     presets=PRESETS,
     config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
     rules=hf_rules,
     chat_formats=CHAT_FORMATS,
 )

@@ -14,7 +14,6 @@ from models.config import (
     FULL,
     WINDOW,
     AttentionConfig,
-    DropoutConfig,
     FfnConfig,
     LayerType,
     ModelConfig,
@@ -30,13 +29,15 @@ from models.gguf_layout import (
     read_llama_like,
 )
 from models.hf_layout import (
+    UsualValues,
     hf_rules,
-    read_gated_ffn,
     read_heads,
+    read_hf_config,
     read_layer_types,
-    read_one_rope,
-    read_rope,
+    write_hf_config,
+    write_layer_types,
 )
+from models.hf_rope import read_two_ropes, write_rope, write_ropes
 from models.rope_config import RopeConfig, YarnScaling
 from models.tokenizers.chat_format import CHATML
 
@@ -74,6 +75,9 @@ OLMO3_32B = replace(
 PRESETS: Mapping[str, ModelConfig] = {"olmo3-7b": OLMO3_7B, "olmo3-32b": OLMO3_32B}
 
 
+USUAL = UsualValues(context_length=2_048, eps=1e-5)
+
+
 def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     """Read config.json of Olmo 2 and 3.
 
@@ -83,36 +87,38 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     settings = Settings(values)
     third = values.get("model_type") == "olmo3"
     n_layers = settings.layers("num_hidden_layers")
-    layer_types = read_layer_types(settings, _pattern(n_layers) if third else (FULL,) * n_layers)
-    return ModelConfig(
-        vocab_size=settings.whole("vocab_size"),
-        context_length=settings.whole("max_position_embeddings", 2_048),
-        d_model=settings.whole("hidden_size"),
-        layer_types=layer_types,
-        attention=read_heads(
-            settings,
-            window=settings.whole("sliding_window", 4_096) if third else None,
-            qk_norm="full",
-        ),
-        ffn=read_gated_ffn(settings, "hidden_act", "silu"),
-        norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-5)),
+    window = settings.whole("sliding_window", 4_096) if third else None
+    return read_hf_config(
+        settings,
+        USUAL,
+        read_layer_types(settings, _pattern(n_layers) if third else (FULL,) * n_layers),
+        attention=read_heads(settings, window=window, qk_norm="full"),
         norm_position="post_sublayer",
-        positions="rope",
-        rope=_read_two_ropes(settings) if third else read_rope(settings, layer_types),
-        tied_head=settings.flag("tie_word_embeddings", False),
-        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+        rope=_read_ropes(settings) if third else None,
     )
 
 
-def _read_two_ropes(settings: Settings) -> dict[LayerType, RopeConfig]:
-    """Scaling is for full layers only, also where the file states it once for all."""
-    found = Settings(settings.table("rope_parameters"), settings.where)
-    full = found.table("full_attention") or settings.table("rope_scaling")
+def _read_ropes(settings: Settings) -> dict[LayerType, RopeConfig]:
     theta = settings.number("rope_theta", 500_000.0)
-    return {
-        WINDOW: read_one_rope(settings, found.table("sliding_attention"), theta),
-        FULL: read_one_rope(settings, full, theta),
-    }
+    return read_two_ropes(settings, {WINDOW: theta, FULL: theta})
+
+
+def config_to_hf(config: ModelConfig) -> dict[str, Any] | None:
+    """Write config.json of Olmo 3 where there are window layers, else of Olmo 2."""
+    bias = config.attention.qkv_bias
+    if WINDOW not in config.layer_types:
+        own = {"attention_bias": bias, **write_rope(config)}
+        return write_hf_config(config, "Olmo2ForCausalLM", "olmo2", USUAL, **own)
+    return write_hf_config(
+        config,
+        "Olmo3ForCausalLM",
+        "olmo3",
+        USUAL,
+        attention_bias=bias,
+        sliding_window=config.attention.window,
+        layer_types=write_layer_types(config),
+        **write_ropes(config),
+    )
 
 
 def config_from_gguf(gguf: GgufFile) -> ModelConfig:
@@ -147,6 +153,7 @@ FAMILY = Family(
     model_types=("olmo2", "olmo3"),
     presets=PRESETS,
     config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
     rules=hf_rules,
     gguf=GgufFormat(("olmo2",), config_from_gguf, gguf_rules),
     chat_formats=(CHATML,),

@@ -14,7 +14,6 @@ from models.config import (
     FULL,
     WINDOW,
     AttentionConfig,
-    DropoutConfig,
     FfnConfig,
     LayerType,
     ModelConfig,
@@ -33,12 +32,15 @@ from models.gguf_layout import (
     read_llama_like,
 )
 from models.hf_layout import (
+    UsualValues,
     hf_rules,
-    read_gated_ffn,
     read_heads,
+    read_hf_config,
     read_layer_types,
-    read_rope,
+    write_hf_config,
+    write_layer_types,
 )
+from models.hf_rope import write_rope
 from models.rope_config import RopeConfig
 from models.tokenizers.chat_format import CHATML
 
@@ -102,6 +104,9 @@ PRESETS: Mapping[str, ModelConfig] = {
 }
 
 
+USUAL = UsualValues(context_length=32_768)
+
+
 def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     """Read config.json of Qwen 2, 2.5, 3 and 3 with experts.
 
@@ -117,20 +122,36 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
         d_head = settings.whole("head_dim", 128)
         heads = read_heads(settings, d_head=d_head, qk_norm=norm, window=_window(settings))
     layer_types = read_layer_types(settings, _usual_layer_types(settings))
-    return ModelConfig(
-        vocab_size=settings.whole("vocab_size"),
-        context_length=settings.whole("max_position_embeddings", 32_768),
-        d_model=settings.whole("hidden_size"),
-        layer_types=layer_types,
-        attention=heads,
-        ffn=read_gated_ffn(settings, "hidden_act", "silu"),
-        moe=moe,
-        norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6)),
-        positions="rope",
-        rope=read_rope(settings, layer_types),
-        tied_head=settings.flag("tie_word_embeddings", False),
-        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
-    )
+    return read_hf_config(settings, USUAL, layer_types, attention=heads, moe=moe)
+
+
+def config_to_hf(config: ModelConfig) -> dict[str, Any] | None:
+    """Write config.json of Qwen2 where there is no norm of queries and keys, else of Qwen3."""
+    heads = config.attention
+    own: dict[str, Any] = {
+        "use_sliding_window": WINDOW in config.layer_types,
+        "sliding_window": heads.window if WINDOW in config.layer_types else None,
+        **write_rope(config),
+    }
+    if config.moe is not None:  # there the window is for all layers or none
+        own |= {"attention_bias": heads.qkv_bias, **_write_moe(config.moe)}
+        return write_hf_config(config, "Qwen3MoeForCausalLM", "qwen3_moe", USUAL, **own)
+    own["layer_types"] = write_layer_types(config)
+    if heads.qk_norm == "none":
+        return write_hf_config(config, "Qwen2ForCausalLM", "qwen2", USUAL, **own)
+    own["attention_bias"] = heads.qkv_bias
+    return write_hf_config(config, "Qwen3ForCausalLM", "qwen3", USUAL, **own)
+
+
+def _write_moe(moe: MoeConfig) -> dict[str, Any]:
+    return {
+        "num_experts": moe.n_experts,
+        "num_experts_per_tok": moe.n_active,
+        "moe_intermediate_size": moe.d_ff,
+        "norm_topk_prob": moe.normalise_weights,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+    }
 
 
 def _window(settings: Settings) -> int | None:
@@ -209,6 +230,7 @@ FAMILY = Family(
     model_types=("qwen2", "qwen3", "qwen3_moe"),
     presets=PRESETS,
     config_from_hf=config_from_hf,
+    config_to_hf=config_to_hf,
     rules=hf_rules,
     gguf=GgufFormat(("qwen2", "qwen3", "qwen3moe"), config_from_gguf, gguf_rules),
     chat_formats=(CHATML,),
