@@ -13,7 +13,7 @@ checked here again: anybody can send anything.
     choices (and `dial`)              list, or buttons in a row  passed on: who uses it refuses it
     text                              line of text               -
     none, and the field is a switch   switch                     -
-    none, and the field is a number   box without limits         passed on, NaN where it is no number
+    none, and the field is a number   box without limits         passed on, as NaN if it is none
 
 The last ones are for settings whose wrong values are worth an explanation of their own.
 """

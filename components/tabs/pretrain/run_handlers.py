@@ -101,9 +101,7 @@ class RunHandlers:
             "corner": say(locale, "pretrain.column_step"),
             "rows": [f"{e.step:,}" for e in rows[-MOST_TABLE_ROWS:]],
             "cols": columns,
-            "cells": [
-                [f"{tokens:,}", *losses] for tokens, *losses in cells[-MOST_TABLE_ROWS:]
-            ],
+            "cells": [[f"{tokens:,}", *losses] for tokens, *losses in cells[-MOST_TABLE_ROWS:]],
             "digits": 4,
         }
         matrix = self._ctx.routes.publish(

@@ -7,15 +7,17 @@ import gradio as gr
 from components.kit.views import build_view, pick_texts
 from components.quantities import short_count
 from components.text import Words
+from explorer.jobs.run_states import RunState
 from explorer.run_records import RunSummary
-from explorer.runs import RunState
 
 _LIVE = """
 <div class="empty" role="status"></div>
 <div class="body" hidden>
 <div class="head"><span class="state" role="status"></span><span class="place"></span>
-<span class="links"><a class="button csv" download></a><a class="button zip" download hidden></a></span></div>
-<div class="bar" role="progressbar" aria-valuemin="0" aria-valuemax="100"><div class="fill"></div></div>
+<span class="links"><a class="button csv" download></a>
+<a class="button zip" download hidden></a></span></div>
+<div class="bar" role="progressbar" aria-valuemin="0" aria-valuemax="100">
+<div class="fill"></div></div>
 <div class="message" role="status" hidden></div>
 <div class="tiles"></div>
 <div class="controls"><span class="charts"></span><span class="axes"></span>
@@ -61,9 +63,7 @@ def build_live_view(words: Words, *, elem_id: str, chart: str) -> gr.HTML:
     """
     keys = {**{name: f"pretrain.live.{name}" for name in _LIVE_TEXTS}, **_state_keys()}
     texts = pick_texts(words, keys)
-    return build_view(
-        "run_live", words, template=_LIVE, elem_id=elem_id, texts=texts, chart=chart
-    )
+    return build_view("run_live", words, template=_LIVE, elem_id=elem_id, texts=texts, chart=chart)
 
 
 def build_samples_view(words: Words, *, elem_id: str, chart: str) -> gr.HTML:

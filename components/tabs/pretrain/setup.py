@@ -97,11 +97,11 @@ def build(ctx: AppContext) -> Parts:
                 )
             status = build_line(words, elem_id="pretrain-status", look="help")
             cost = build_number_matrix(words, elem_id="pretrain-cost")
-            with gr.Accordion(t("pretrain.more"), open=False, elem_id="pretrain-more"):
-                with gr.Column(elem_classes=["form-grid"]):
-                    more = build_form(
-                        words, RunSetup, prefix=PREFIX, elem_id="pretrain", names=MORE
-                    )
+            with (
+                gr.Accordion(t("pretrain.more"), open=False, elem_id="pretrain-more"),
+                gr.Column(elem_classes=["form-grid"]),
+            ):
+                more = build_form(words, RunSetup, prefix=PREFIX, elem_id="pretrain", names=MORE)
             working = build_working(words, elem_id="pretrain-working", formula=FORMULA)
     build_note(words, "pretrain.look_for", elem_id="pretrain-note")
     controls = {**first.controls, **broken.controls, **more.controls, "text": text}

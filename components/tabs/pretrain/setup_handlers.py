@@ -15,7 +15,7 @@ from components.text import locale_of
 from explorer.errors import ConfigError
 from explorer.run_records import PrepareStep
 from explorer.snippets import source_file_of
-from explorer.training.estimate import Estimate, LLAMA2_7B_GPU_HOURS, price_llama2_7b
+from explorer.training.estimate import LLAMA2_7B_GPU_HOURS, Estimate, price_llama2_7b
 from explorer.training.plan import Plan, compute_plan
 from explorer.training.run_snippets import make_plan_snippet
 from explorer.training.sample_texts import SAMPLE_TEXTS
