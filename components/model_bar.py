@@ -175,6 +175,8 @@ def wire_model_bar(ctx: AppContext, bar: ModelBar, opened: Any) -> None:
     typed, filled = [bar.source, *visitor, bar.dtype], [*shown, bar.page_card]
     wire(bar.open.click, on.open, typed, filled, **options, api_name="open_model")
     wire(bar.source.submit, on.open, typed, filled, **options)
+    wanted, cleared = [ctx.wanted_model, *visitor], [*filled, ctx.wanted_model]
+    wire(ctx.wanted_model.change, on.open_wanted, wanted, cleared, **first)
     wire(bar.upload.upload, on.upload, [bar.upload, *visitor, bar.dtype], filled, **options)
     wire(
         bar.cancel.click,
@@ -254,6 +256,19 @@ class ModelBarHandlers:
         """Open what was typed or chosen."""
         for values in self._steps(join_dtype(source, dtype), model_id, owner, request):
             yield {**values, self._bar.page_card: None}
+
+    def open_wanted(
+        self,
+        wanted: str | None,
+        model_id: str | None,
+        owner: str | None,
+        request: gr.Request,
+    ) -> Iterator[dict[Any, Any]]:
+        """Open what a tab asks for, such as a checkpoint of a run, and wait for the next wish."""
+        if wanted is None:  # emptied a moment ago
+            return
+        yield {self._ctx.wanted_model: None}
+        yield from self._steps(wanted, model_id, owner, request)
 
     def upload(
         self,
