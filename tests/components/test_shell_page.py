@@ -27,6 +27,7 @@ WORDS = load_words()
 PUBLIC = {
     *("open_model", "cancel_model", "unload_model", "tokenize", "attention", "chat"),
     *("chat_send", "chat_regenerate", "chat_another", "chat_edit", "chat_stop", "chat_clear"),
+    *("measure_format", "stop_measuring"),
 }
 
 
