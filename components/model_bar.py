@@ -106,6 +106,7 @@ def build_model_bar(ctx: AppContext) -> ModelBar:
             apply_default_css=False,
             elem_id="model-catalogue",
         )
+        gr.HTML(t("shell.catalogue_note"), elem_classes=["help"])
         source = _build_source(ctx)
         dtype = _build_formats(ctx)
         format_cost = build_format_cost(ctx)
