@@ -207,7 +207,7 @@ _STORIES = (
     Story(
         plot="the old animal",
         steps=(
-            "Far away {q.in} there was {b.a} that was old and could not see well.",
+            "Far away {o.in} there was {b.a} that was old and could not see well.",
             "Every day {m.a} flew or climbed up to its ear and told it what the world looked like.",
             '"The sky is {x.colour} this evening," the {m} would say, "and the trees are full of light."',
             "Then the {b} could see it all, and it was not sad about its eyes.",
@@ -252,7 +252,7 @@ _DIALOGUES = (
             '"Excuse me, {A}, how do I get {p.to}?" {B} wanted to know.',
             '"Walk straight on until you see a tree, then turn left," said {A}.',
             '"And why do you carry {x.a}?" "I want to give it to {C}," said {B}.',
-            '"Then hurry up, because {C} is leaving soon!" said {A}.',
+            '"Then hurry up, because {C} is leaving soon," said {A}.',
         ),
         asks=(
             Ask(
