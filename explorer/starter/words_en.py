@@ -33,6 +33,10 @@ RELATIVES = (
     Name(word="uncle", is_girl=False),
     Name(word="big brother", is_girl=False),
 )
+_HOUSEHOLD = (
+    "cup, bowl, spoon, basket, box, bag, bottle, book, pencil, notebook, brush, umbrella, "
+    "blanket, pillow, candle, clock, key, ring, mirror, bucket, chair, lamp, plate, comb"
+)
 _GARDENS = (
     "in the: park, garden, playground, orchard, square\n"
     "by the: fountain\n"
@@ -66,10 +70,7 @@ def training_lexicon() -> Lexicon:
         clothes=read_english(
             "hat, scarf=scarves, coat, shirt, cap, sweater, raincoat, belt, jumper, hoodie"
         ),
-        household=read_english(
-            "cup, bowl, spoon, basket, box, bag, bottle, book, pencil, notebook, brush, umbrella, "
-            "blanket, pillow, candle, clock, key, ring, mirror, bucket, chair, lamp, plate, comb"
-        ),
+        household=read_english(_HOUSEHOLD),
         pets=read_english(
             "cat>meowed, dog>barked, rabbit>squeaked, hamster>squeaked, kitten>meowed, "
             "puppy>barked, turtle>blinked, chick>cheeped, guinea pig>squeaked"
