@@ -3,6 +3,9 @@
 import hashlib
 import itertools
 import re
+import subprocess
+import sys
+import textwrap
 from collections import Counter, defaultdict
 
 import pytest
@@ -398,3 +401,16 @@ def test_the_command_prints_documents_and_questions(capsys):
 def test_a_bracket_without_partner_is_refused(template):
     with pytest.raises(ValueError, match=r"\[a\|b\]"):
         parse_template(template)
+
+
+def test_the_generator_needs_the_standard_library_alone():
+    code = """
+        import sys
+        from explorer.starter.documents import generate_documents
+        next(generate_documents(1))
+        print(sorted({"torch", "numpy", "transformers", "tokenizers"} & set(sys.modules)))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
