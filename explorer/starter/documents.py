@@ -49,8 +49,8 @@ CHINESE_SHARE = 1 / 3
 _Writer = Callable[[Dice, Voice], Document]
 # Kind -> writer and how often it is drawn. Echoes are short, so that a tenth of the text repeats.
 _WRITERS: Mapping[str, tuple[_Writer, float]] = {
-    "story": (write_story, 0.36),
-    "description": (write_description, 0.28),
+    "story": (write_story, 0.31),
+    "description": (write_description, 0.33),
     "dialogue": (write_dialogue, 0.07),
     "sums": (write_sums, 0.05),
     "list": (write_list, 0.04),

@@ -17,23 +17,23 @@ _FACTS = {
     ),
     "counts": (
         "In the sack of {A} there are {g}.",
-        "{A} put {g} on the table.",
+        "{A} walks around with {g} in a sack.",
     ),
     "lives": (
         "The house of {A} is {h.in}.",
         "When {A} goes home, {A.he} goes to a house {h.in}.",
     ),
     "is_at": (
-        "You can find {A} {p.in}.",
+        "If you look for {A}, {A.he} is playing {p.in}.",
         "{A} is playing {p.in} right now.",
     ),
     "likes": (
-        "{A} is always happy when there is {f}.",
-        "Nothing tastes better to {A} than {f}.",
+        "{A} wants to eat {f} and nothing else.",
+        "For lunch {A} wants to eat {f}.",
     ),
     "pet": (
         "{A} goes for walks with {n.a}, and {v} is its name.",
-        "At {A}'s house there is {n.a} that is called {v}.",
+        "{A} likes to walk with {n.a} that is called {v}.",
     ),
     "friend": ("{A} likes nobody better than {A.his} friend {B}.",),
     "wears": (
@@ -43,7 +43,7 @@ _FACTS = {
 }
 _ASKS = {
     "owns": (
-        Ask(kind="who", question="Who took {x.the}?", answer="{A} took {x.the}.", value="A"),
+        Ask(kind="who", question="Who got {x.the}?", answer="{A} got {x.the}.", value="A"),
         Ask(
             kind="colour",
             question="What colour is the {x.noun} of {A}?",
@@ -58,7 +58,7 @@ _ASKS = {
             answer="{A} carries {g}.",
             value="g.count",
         ),
-        Ask(kind="who", question="Who keeps {g}?", answer="{A} keeps {g}.", value="A"),
+        Ask(kind="who", question="Who carries {g}?", answer="{A} carries {g}.", value="A"),
     ),
     "lives": (
         Ask(
@@ -81,7 +81,12 @@ _ASKS = {
             answer="{A} is playing {p.in}.",
             value="p",
         ),
-        Ask(kind="who", question="Who was seen {p.in}?", answer="{A} was seen {p.in}.", value="A"),
+        Ask(
+            kind="who",
+            question="Who is playing {p.in}?",
+            answer="{A} is playing {p.in}.",
+            value="A",
+        ),
     ),
     "likes": (
         Ask(
@@ -90,7 +95,9 @@ _ASKS = {
             answer="{A} wants to eat {f}.",
             value="f",
         ),
-        Ask(kind="who", question="Who is fond of {f}?", answer="{A} is fond of {f}.", value="A"),
+        Ask(
+            kind="who", question="Who wants to eat {f}?", answer="{A} wants to eat {f}.", value="A"
+        ),
     ),
     "pet": (
         Ask(
@@ -207,7 +214,7 @@ _STORIES = (
     Story(
         plot="the old animal",
         steps=(
-            "Far away {q.in} there was {b.a} that was old and could not see well.",
+            "Far away {o.in} there was {b.a} that was old and could not see well.",
             "Every day {m.a} flew or climbed up to its ear and told it what the world looked like.",
             '"The sky is {x.colour} this evening," the {m} would say, "and the trees are full of light."',
             "Then the {b} could see it all, and it was not sad about its eyes.",
@@ -252,7 +259,7 @@ _DIALOGUES = (
             '"Excuse me, {A}, how do I get {p.to}?" {B} wanted to know.',
             '"Walk straight on until you see a tree, then turn left," said {A}.',
             '"And why do you carry {x.a}?" "I want to give it to {C}," said {B}.',
-            '"Then hurry up, because {C} is leaving soon!" said {A}.',
+            '"Then hurry up, because {C} is leaving soon," said {A}.',
         ),
         asks=(
             Ask(

@@ -11,18 +11,18 @@ from explorer.starter.phrasebook import Ask, Phrasebook, Story
 _FACTS = {
     "owns": (
         "你看，{A}手里拿着{x.a}。",
-        "{x.a}放在{A}的书桌上，那是{A.he}的。",
+        "{x.a}拿在{A}手里。",
     ),
     "counts": (
         "{A}带来了{g}。",
-        "{g}都是{A}的。",
+        "{A}来了，还带来了{g}。",
     ),
     "lives": (
         "要找{A}的家，就要去{h.in}。",
         "{h.in}的那间屋子，就是{A}的家。",
     ),
     "is_at": (
-        "你可以在{p.in}找到{A}。",
+        "{A}一个人在{p.in}散步。",
         "{A}这会儿正在{p.in}散步。",
     ),
     "likes": (
@@ -31,7 +31,7 @@ _FACTS = {
     ),
     "pet": (
         "{A}家里有{n.a}，大家叫它{v}。",
-        "{A}常常带着{n.a}散步，它叫{v}。",
+        "{A}家里养着{n.a}，叫{v}。",
     ),
     "friend": ("{A}和谁最好？当然是和{B}最好。",),
     "wears": (

@@ -54,7 +54,8 @@ class Lexicon:
     small_animals: tuple[Noun, ...]
     big_animals: tuple[Noun, ...]
     pet_names: tuple[str, ...]
-    outdoors: tuple[Place, ...]
+    gardens: tuple[Place, ...]
+    wilds: tuple[Place, ...]
     indoors: tuple[Place, ...]
     homes: tuple[Place, ...]
     fruits: tuple[Noun, ...]
@@ -69,6 +70,11 @@ class Lexicon:
     def things(self) -> tuple[Noun, ...]:
         """Everything that can be owned and has a colour."""
         return (*self.toys, *self.clothes, *self.household)
+
+    @property
+    def outdoors(self) -> tuple[Place, ...]:
+        """All places under the sky: where people made them, and where wild animals live."""
+        return (*self.gardens, *self.wilds)
 
     @property
     def animals(self) -> tuple[Noun, ...]:

@@ -62,10 +62,10 @@ _ERRAND = Story(
     plot="the errand",
     endings=("feel",),
     steps=(
-        '"[Please go to the shop|Can you go to the shop|I need your help], {A}[|, my dear]," said {A.his} {G}. "[We need|Please bring] {g} and {y.a}."',
+        '"[Please go to the shop|I need your help], {A}[|, my dear]," said {A.his} {G}. "[We need|Please bring] {g} and {y.a}."',
         '"{g.Phrase} and {y.a}, {g} and {y.a}," {A} said to {A.him}self [all the way|again and again], so that {A.he} would not forget.',
         '[On the way|In the street] {A.he} met {B}. "[Do you have time to play|Come and play with me]!" said {B}. "[Not now|Later], {B}. I have to buy {g} and {y.a}," said {A}.',
-        'In the shop {A} [said|asked]: "{g.Phrase} and {y.a}, please." [The woman|The man|The old man] behind the table put everything in a bag.',
+        'In the shop {A} said: "{g.Phrase} and {y.a}, please." [The woman|The man|The old man] behind the table put everything in a bag.',
         "{A} [carried the bag home|went home with the bag]. [It was heavy, but {A.he} was proud.|The bag was heavy.|{A.He} walked carefully.]",
         '"You forgot nothing!" said {A.his} {G}. "[Now go and play with {B}|Here is some {f} for you]."',
     ),
@@ -177,8 +177,8 @@ _FABLE = Story(
     openings=(),
     endings=(),
     steps=(
-        "[A big {b}|A proud {b}|A young {b}] and a [little|small] {m} lived {p.in}. The {b} was [strong|big and strong], and the {m} was [small but clever|small and quick].",
-        'One {time} the {b} said to the {m}, "[You are so small|You are much too small]. [What can you do|Nobody needs you]." The {m} [said nothing|was sad|only smiled].',
+        "[A big {b}|A proud {b}|A young {b}] and a [little|small] {m} lived {o.in}. The {b} was [strong|big and strong], and the {m} was [small but clever|small and quick].",
+        'One {time} the {b} said to the {m}, "[You are so small|You are much too small]. [What can you do?|Nobody needs you.]" The {m} [said nothing|was sad|only smiled].',
         '[A few days later|The next day] the {b} [fell into a deep hole|was caught in a net|got stuck between two trees]. "Help! [Help me|I cannot get out]!" [cried|called] the {b}.',
         'Nobody heard it but the {m}. ["Wait, I will help you," said the little {m}.|The little {m} came at once.] [It called all the other animals.|It ran for help.|It thought of a way.]',
         '[Soon the {b} was free.|It took a long time, but then the {b} was free.] "[I was wrong|I am sorry]," said the {b}. "[You are small, but you have a big heart|Even a small friend can be a great friend]."',
@@ -192,8 +192,8 @@ _FABLE = Story(
         Ask(
             kind="where",
             question="Where did the two animals live?",
-            answer="The two animals lived {p.in}.",
-            value="p",
+            answer="The two animals lived {o.in}.",
+            value="o",
         ),
     ),
 )
@@ -203,7 +203,7 @@ _PICNIC = Story(
         '{A}, {B} and {C} wanted to have a picnic {p.in}. [Everyone had to bring something.|"What shall we bring?" they asked.]',
         "{A} brought {f}. {B} brought {g}. {C} brought {x.a}, so that they could play.",
         "[They sat down under a tree.|They put a cloth on the grass.|They found a good place in the sun.] [The birds were singing.|It was warm and quiet.|A soft wind was blowing.]",
-        '[Just then|While they were eating|Then] {m.a} came. ["Look, it is hungry too!" said {B}.|It wanted to eat with them.|It looked at the food.] {B} gave it a little to eat.',
+        '[Just then|While they were eating,|Then] {m.a} came. ["Look, it is hungry too!" said {B}.|It wanted to eat with them.|It looked at the food.] {B} gave it a little to eat.',
         'After the meal they played with the {x.noun} [until the sun went down|until they were tired|all {time}]. ["Let us do this again," said {C}.|Then they cleaned up and went home.|Nobody wanted to go home.]',
     ),
     asks=(
@@ -228,8 +228,8 @@ _BEDTIME = Story(
     openings=("who",),
     endings=(),
     steps=(
-        'It was late. {A} lay in bed, but {A.he} was not tired. "[Please tell me a story|Can you tell me a story]!" {A.he} said to {A.his} {G}.',
-        '"[Well|All right|Good]," said {A.his} {G}, and [sat down on the bed|turned down the light]. "Once there was {b.a} that lived {q.in}."',
+        'It was late. {A} lay in bed, but {A.he} was not tired. "[Please tell me a story!|Can you tell me a story?]" {A.he} said to {A.his} {G}.',
+        '"[Well|All right|Good]," said {A.his} {G}, and [sat down on the bed|turned down the light]. "Once there was {b.a} that lived {o.in}."',
         '"[Was it big|Was it friendly|Was it alone]?" asked {A}. "[It was the biggest of all|It was very friendly|It had only one friend], and its best friend was {m.a}."',
         '"Every {time} the {b} and the {m} [went for a walk|looked for {g.s}|sat by the water and sang]. [Nobody was as happy as they were.|They never had a fight.|]"',
         '"[And then|What happened then]?" asked {A}. [{A.His} eyes were already small.|{A.He} yawned.] "Then they went to sleep, just like you," said {A.his} {G}.',
@@ -252,7 +252,7 @@ _RACE = Story(
         '[One {time}|On a {w} {time}] {A}, {B} and {C} had a race from {p} to {q}. "[Ready, steady, go|One, two, three, go]!" [called|said] {A}\'s {G}.',
         "{A} was [very fast|the fastest of the three] and ran ahead. {B} came next, and {C} was last. [The wind blew in their faces.|Everyone shouted.|]",
         '[But {A} was so sure of winning that {A.he} stopped to look at {m.a}.|But then {A} saw {m.a} and stopped to look at it.] ["I have so much time," {A.he} thought.|{A.He} sat down and looked and looked.]',
-        "{B} [fell over a stone|lost a shoe] and had to [stop too|sit down]. Only {C} [ran on and on|did not stop], [slowly but without a rest|step by step].",
+        "{B} [fell over a stone|lost a shoe] and had to [stop too|sit down]. Only {C} [ran on and on, slowly but without a rest|went on step by step and did not stop].",
         'So {C} came first! "[How did you do that|You were so slow]!" said {A}. "[I just did not stop|I never gave up]," said {C} and [smiled|laughed].',
     ),
     asks=(

@@ -12,12 +12,12 @@ from explorer.starter.template import render
 
 
 def write_story(dice: Dice, voice: Voice) -> Document:
-    """A plot with an opening and an ending that fit; questions after every third."""
+    """A plot with an opening and an ending that fit; questions after every other."""
     story = dice.pick(voice.phrasebook.stories)
     words = draw_cast(dice, voice)
     text = _tell_whole(story, words, dice, voice)
     questions: list[Question] = []
-    if dice.chance(0.35):
+    if dice.chance(0.5):
         questions = ask_story(story, text, words, dice.between(1, 3), dice, voice)
     return with_questions(text, "story", questions, voice)
 

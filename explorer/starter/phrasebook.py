@@ -2,8 +2,8 @@
 
 Roles in the slots: A, B, C are children, G is a relative of A, x a toy, y a thing of the house and
 z clothes (each with a colour), n a pet, m a small wild animal, b a big one, c a farm animal, p and
-q two places outside, i a place inside, h a home, f a food, g a number of fruits, t a number of
-trinkets, w the weather, v the name of a pet.
+q two places outside, o one where wild animals live, i a place inside, h a home, f a food, g a
+number of fruits, t a number of trinkets, w the weather, v the name of a pet.
 """
 
 from __future__ import annotations

@@ -89,6 +89,7 @@ def draw_cast(dice: Dice, voice: Voice) -> Forms:
         **grammar.animal("c", dice.pick(lexicon.farm_animals)),
         **grammar.place("p", place),
         **grammar.place("q", other_place),
+        **grammar.place("o", dice.pick(lexicon.wilds)),
         **grammar.place("i", dice.pick(lexicon.indoors)),
         **grammar.place("h", dice.pick(lexicon.homes)),
         **grammar.counted("g", dice.pick(lexicon.fruits), dice.between(2, 10)),

@@ -24,8 +24,8 @@ OPENINGS = {
 }
 ENDINGS = {
     "feel": (
-        "[That {time}|From that day on], {A} [smiled a lot|felt happy|was not afraid any more].",
-        "[And so|In the end] [everyone was happy|they all laughed|all was well].",
+        "From that day on, {A} [smiled a lot|was happier than before|laughed every day].",
+        "[And so|In the end] [everyone was happy|all was well].",
         "[It was a good day|What a lovely day it was|It had been a long day]. [|The end.]",
         "{A} [never forgot that day|often thought of that day|remembered it for a long time].",
         "[At night|That night], {A} [slept well|fell asleep quickly|dreamed of {p}].",
@@ -207,7 +207,7 @@ _TURNS = Story(
     steps=(
         "{A} and {B} were {p.in}. There they [saw|found] {x.a}.",
         '"[It is mine|I saw it first|I want it]!" said {A}. "No, [it is mine|I saw it first|I want it]!" said {B}. [They both pulled.|They became angry.|Neither of them let go.]',
-        '[An old {c} stood near them and {c.called}.|{C} heard the noise and came over.|Then {C} came by.] {C} [said|told them], "[You can take turns|Why don\'t you take turns]. [First {A}, then {B}.|That is fair.]"',
+        '[An old {c} stood near them and {c.called}.|{C} heard the noise and came over.|Then {C} came by.] {C} [said|told them], "[You can take turns.|You could take turns.] [First {A}, then {B}.|That is fair.]"',
         '[{A} and {B} looked at each other.|The two were quiet for a moment.|{A} was a little ashamed.] "[You are right|That is a good idea]," said {A}.',
         "So {A} played with the {x.noun} first, and then it was {B}'s turn. [It was much more fun than fighting.|Soon nobody was angry any more.|They even let {C} play.]",
     ),
@@ -237,7 +237,7 @@ _FRIEND = Story(
     openings=("who",),
     endings=("feel", "tell"),
     steps=(
-        "{A} was new {h.in}. [{A.He} did not know anybody.|{A.He} had no friends there yet.|Everything was strange.]",
+        "{A} had just moved to a new home {h.in}. [{A.He} did not know anybody.|{A.He} had no friends there yet.|Everything was strange.]",
         "[On the first day|One {time}], {A} [went|walked] {p.to} and sat down [alone|by {A.him}self|on a stone]. {A.He} [watched the clouds|felt lonely|counted the birds].",
         "Then {n.a} [ran|came] up to {A.him}. It {n.called}[ and looked at {A.him}| and would not go away|]. {A} [smiled|had to laugh].",
         '"[There you are|Come back], {v}!" [called|shouted] a {B.kind}. "[Sorry|I am sorry]! {v} likes new people. My name is {B}."',

@@ -33,12 +33,17 @@ RELATIVES = (
     Name(word="uncle", is_girl=False),
     Name(word="big brother", is_girl=False),
 )
-_OUTDOORS = (
-    "in the: park, garden, forest, field, meadow, playground, orchard, square\n"
-    "by the: river, lake, pond, fountain, old tree\n"
-    "on the: hill, beach, bridge, farm\n"
+_HOUSEHOLD = (
+    "cup, bowl, spoon, basket, box, bag, bottle, book, pencil, notebook, brush, umbrella, "
+    "blanket, pillow, candle, clock, key, ring, mirror, bucket, chair, lamp, plate, comb"
+)
+_GARDENS = (
+    "in the: park, garden, playground, orchard, square\n"
+    "by the: fountain\n"
+    "on the: beach, bridge, farm\n"
     "at the: market, zoo, bus stop"
 )
+_WILDS = "in the: forest, field, meadow\nby the: river, lake, pond, old tree\non the: hill"
 _HOMES = (
     "in the: village, town, city, valley, castle, red house, white house\n"
     "by the: sea, windmill\n"
@@ -65,13 +70,10 @@ def training_lexicon() -> Lexicon:
         clothes=read_english(
             "hat, scarf=scarves, coat, shirt, cap, sweater, raincoat, belt, jumper, hoodie"
         ),
-        household=read_english(
-            "cup, bowl, spoon, basket, box, bag, bottle, book, pencil, notebook, brush, umbrella, "
-            "blanket, pillow, candle, clock, key, ring, mirror, bucket, chair, lamp, plate, comb"
-        ),
+        household=read_english(_HOUSEHOLD),
         pets=read_english(
             "cat>meowed, dog>barked, rabbit>squeaked, hamster>squeaked, kitten>meowed, "
-            "puppy>barked, turtle>blinked, pony>neighed, guinea pig>squeaked"
+            "puppy>barked, turtle>blinked, chick>cheeped, guinea pig>squeaked"
         ),
         farm_animals=read_english(
             "cow>mooed, horse>neighed, sheep=sheep>bleated, pig>grunted, goat>bleated, "
@@ -88,7 +90,8 @@ def training_lexicon() -> Lexicon:
         pet_names=read_words(
             "Spot, Rex, Coco, Biscuit, Fluffy, Pepper, Lucky, Honey, Shadow, Bingo"
         ),
-        outdoors=read_places(_OUTDOORS),
+        gardens=read_places(_GARDENS),
+        wilds=read_places(_WILDS),
         indoors=read_places(
             "in the: kitchen, library, barn, bakery, museum, toy shop, classroom, attic"
         ),
@@ -127,10 +130,10 @@ def held_out_lexicon() -> Lexicon:
         small_animals=read_english("hedgehog, toad, moth, beetle, lizard"),
         big_animals=read_english("otter, badger, beaver, swan, raccoon, panda, camel"),
         pet_names=read_words("Ziggy, Waffle, Domino, Patch, Mango"),
-        outdoors=read_places(
-            "in the: jungle, vineyard, courtyard, desert\nby the: waterfall, canal, stream\n"
-            "on the: cliff, pier\nat the: circus, harbour"
+        gardens=read_places(
+            "in the: vineyard, courtyard\nby the: canal\non the: pier\nat the: circus, harbour"
         ),
+        wilds=read_places("in the: jungle, desert\nby the: waterfall, stream\non the: cliff"),
         indoors=read_places("in the: cellar, theatre, workshop, hotel"),
         homes=read_places("in the: suburb, tower, capital\nnear the: airport, hospital, mill"),
         fruits=read_english("lemon, melon, fig, walnut, onion, tomato=tomatoes, radish"),

@@ -74,10 +74,8 @@ def training_lexicon() -> Lexicon:
             "只: 狐狸, 小鹿, 猴子, 老虎, 灰狼, 长颈鹿\n头: 狮子, 大象, 黑熊\n匹: 斑马"
         ),
         pet_names=read_words("点点, 球球, 豆豆, 毛毛, 糖糖, 团团, 黑黑, 花花"),
-        outdoors=read_places(
-            "里: 公园, 花园, 森林, 田野, 果园, 操场, 动物园, 院子\n: 河边, 湖边, 池塘边, 老树下\n"
-            "上: 山坡, 沙滩, 小桥, 草地, 广场, 市场"
-        ),
+        gardens=read_places("里: 公园, 花园, 果园, 操场, 动物园, 院子\n上: 沙滩, 小桥, 广场, 市场"),
+        wilds=read_places("里: 森林, 田野\n: 河边, 湖边, 池塘边, 老树下\n上: 山坡, 草地"),
         indoors=read_places("里: 厨房, 图书馆, 谷仓, 面包店, 博物馆, 玩具店, 教室, 客厅"),
         homes=read_places(
             "里: 村子, 小镇, 城市, 山谷, 城堡, 红房子, 白房子\n: 海边\n上: 小岛\n"
@@ -118,7 +116,8 @@ def held_out_lexicon() -> Lexicon:
         small_animals=read_measured("只: 癞蛤蟆, 飞蛾, 甲虫, 蜥蜴"),
         big_animals=read_measured("只: 水獭, 河狸, 天鹅, 浣熊, 熊猫\n头: 骆驼"),
         pet_names=read_words("果果, 米米, 多多, 毛球, 小黑点"),
-        outdoors=read_places("里: 丛林, 葡萄园, 沙漠, 竹林\n: 瀑布下, 井边, 溪边\n上: 悬崖, 码头"),
+        gardens=read_places("里: 葡萄园\n: 井边\n上: 码头"),
+        wilds=read_places("里: 丛林, 沙漠, 竹林\n: 瀑布下, 溪边\n上: 悬崖"),
         indoors=read_places("里: 地下室, 剧院, 作坊, 旅馆"),
         homes=read_places("里: 郊区, 高塔, 首都\n旁边: 机场, 医院, 磨坊"),
         fruits=read_measured("个: 柠檬, 西瓜, 洋葱, 番茄, 核桃\n颗: 葡萄"),
