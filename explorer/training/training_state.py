@@ -108,9 +108,9 @@ class TrainingState:
         self.feed.restore(values["feed"])
         self.dropout.set_state(values["dropout"])
         if self.average is not None:
-            averages = values["average"]["weights"]
-            shared = {name: scatter_like(t, parameters[name]) for name, t in averages.items()}
-            self.average.load_state_dict({**values["average"], "weights": shared})
+            kept = values["average"]
+            shared = {n: scatter_like(t, parameters[n]) for n, t in kept["weights"].items()}
+            self.average.load_state_dict({"n_updates": kept["n_updates"], "weights": shared})
         with torch.no_grad():
             for name, parameter in parameters.items():
                 parameter.copy_(scatter_like(weights[name], parameter))
