@@ -9,11 +9,10 @@ Importing this imports no torch; a run trains in a process of its own.
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from explorer.run_records import (
     make_progress,
     make_view,
 )
+from explorer.training.config_differences import find_differences
 from explorer.training.estimate import Estimate, Probe, estimate_run
 from explorer.training.history import RunHistory
 from explorer.training.prepare import make_run
@@ -261,10 +261,7 @@ class Runs:
         Raises:
             JobError: One is not there.
         """
-        flat = [_flatten(run_config_to_json(self._config(self._find(i, None)))) for i in run_ids]
-        keys = dict.fromkeys(key for values in flat for key in values)
-        rows = ((key, tuple(values.get(key, "") for values in flat)) for key in keys)
-        return tuple((key, values) for key, values in rows if len(set(values)) > 1)
+        return find_differences([self._config(self._find(i, None)) for i in run_ids])
 
     def owns(self, run_id: str, owner: str) -> bool:
         """Whether the visitor may change it."""
@@ -399,13 +396,3 @@ class Runs:
             history = self._histories.setdefault(run.id, RunHistory(run.events_file))
         history.refresh()
         return history
-
-
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value if isinstance(value, str) else json.dumps(value)
-    return flat

@@ -203,7 +203,7 @@ def event_from_json(values: Mapping[str, Any]) -> Event:
     Raises:
         ValueError: Not one of ours.
     """
-    fields = dict(values)
+    fields: dict[str, Any] = dict(values)
     kind = KINDS.get(fields.pop("kind", ""))
     if kind is None:
         raise ValueError(f"no event of kind {values.get('kind')!r} is known")
@@ -212,9 +212,10 @@ def event_from_json(values: Mapping[str, Any]) -> Event:
     if kind is Started:
         fields["damaged"] = tuple(fields.get("damaged", ()))
     numbers = {name for name, type_ in kind.__annotations__.items() if type_ == "float"}
-    given = {k: math.nan if v is None and k in numbers else v for k, v in fields.items()}
+    for name in numbers & fields.keys():
+        fields[name] = math.nan if fields[name] is None else fields[name]
     try:
-        return kind(**given)
+        return kind(**fields)
     except TypeError as error:
         raise ValueError(f"{kind.__name__} cannot be made of {sorted(fields)}: {error}") from None
 

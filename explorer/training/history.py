@@ -10,7 +10,6 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from explorer.training.event_log import EventTail
 from explorer.training.events import (

@@ -14,16 +14,17 @@ import errno
 import sys
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from explorer.training.checkpoint import restore_newest, save_checkpoint
 from explorer.training.devices import choose_device, measure_peak_flops, name_device
 from explorer.training.evaluate import compute_mean_loss, write_sample
-from explorer.training.event_log import EventLog, EventTail
+from explorer.training.event_log import EventLog, read_events
 from explorer.training.events import (
     Evaluated,
     Event,
@@ -57,7 +58,7 @@ DURABLE = (Started, Saved, Finished, Failed, Paused)
 BACKWARD_COST = 2  # gradients by inputs and by weights: two products for each one of the forward
 
 
-def train(folder: Path) -> Iterator[Event]:
+def train(folder: Path) -> Generator[Event, None, None]:
     """Train a run from where it is to its end.
 
     Args:
@@ -93,8 +94,9 @@ class TrainingLoop:
         self._config = config
         self._log = log
         self._reserve = run.path / ".reserve"
+        self._seen: frozenset[type[Event]] = frozenset()
 
-    def run_guarded(self) -> Iterator[Event]:
+    def run_guarded(self) -> Generator[Event, None, None]:
         """The whole work; faults become `Failed`."""
         step = 0
         try:
@@ -104,31 +106,30 @@ class TrainingLoop:
                     step = event.step
                     yield event
         except Exception as error:  # the event is how a run says what went wrong
-            if isinstance(error, NotFinite):
-                yield self._note(self._save())  # the weights from before that step
+            if isinstance(error, NotFinite) and error.weights_are_finite:
+                yield self._save()  # as they were before that step
             yield self._fail(error, step)
         finally:
             self._reserve.unlink(missing_ok=True)
 
-    def _run_all(self) -> Iterator[Event]:
+    def _run_all(self) -> Generator[Event, None, None]:
         self._open()
-        yield self._note(self._start())
+        yield self._start()
         saved_step = self._state.step if self._resumed else -1
-        if not self._resumed:
-            yield from self._look(first=True)
-            saved_step = self._state.step
         try:
+            yield from self._look()
             while self._state.step < self._config.n_steps:
                 reason = yield from self._obey()
                 if reason is not None:
-                    yield self._note(Finished(**self._now(), reason=reason))
+                    yield self._note(Finished, reason=reason)
                     return
-                yield self._note(self._step())
+                self._seen = frozenset()
+                yield self._step()
                 yield from self._look()
-            yield self._note(Finished(**self._now(), reason="done"))
+            yield self._note(Finished, reason="done")
         except GeneratorExit:
             if self._state.step != saved_step:
-                self._note(self._save())
+                self._save()
             raise
 
     def _open(self) -> None:
@@ -138,19 +139,21 @@ class TrainingLoop:
         self._device = choose_device(config.device)
         self._tokenizer = _load_tokenizer(self._run.tokenizer_folder)
         self._state = make_state(config, self._data, self._device)
-        earlier = EventTail(self._run.events_file).read_new()
+        earlier = read_events(self._run.events_file)
         restored = restore_newest(self._run, self._state)
+        step = self._state.step
         self._resumed = restored.step is not None
         self._damaged = restored.damaged
-        furthest = max((event.step for event in earlier), default=0)
-        self._lost_steps = max(0, furthest - self._state.step)
+        self._lost_steps = max(0, max((e.step for e in earlier), default=0) - step)
+        # a run that was closed between a step and its evaluation still owes it
+        self._seen = frozenset(type(e) for e in earlier if self._resumed and e.step == step)
 
-    def _start(self) -> Started:
+    def _start(self) -> Event:
         config, feed = self._config, self._state.feed
         dtype = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
         forward = count_operations(config.model, (config.data.context + 1) // 2).total
-        return Started(
-            **self._now(),
+        return self._note(
+            Started,
             n_steps=config.n_steps,
             n_parameters=count_parameters(config.model).unique,
             n_training_tokens=self._data.training.n_tokens,
@@ -164,13 +167,13 @@ class TrainingLoop:
             damaged=self._damaged,
         )
 
-    def _step(self) -> Step:
+    def _step(self) -> Event:
         config, state = self._config, self._state
         rate = compute_learning_rate(config.optimiser, config.schedule, state.step, config.n_steps)
         begun = time.perf_counter()
         result = take_step(state, config, self._objective.compute_loss_sum, rate)
-        return Step(
-            **self._now(),
+        return self._note(
+            Step,
             epoch=state.feed.epoch,
             tokens=state.tokens,
             loss=result.loss,
@@ -179,28 +182,27 @@ class TrainingLoop:
             duration_s=time.perf_counter() - begun,
         )
 
-    def _look(self, *, first: bool = False) -> Iterator[Event]:
+    def _look(self) -> Generator[Event, None, None]:
         """Evaluate, sample and save, where it is time: at the start, at intervals, at the end."""
         watch, step = self._config.watch, self._state.step
-        always = first or step == self._config.n_steps
 
-        def due(every: int) -> bool:
-            return always or (every > 0 and step % every == 0)
+        def due(kind: type[Event], every: int) -> bool:
+            ends = step in (0, self._config.n_steps)
+            return kind not in self._seen and (ends or (every > 0 and step % every == 0))
 
         with self._averaged():
-            if due(watch.evaluate_every):
-                yield self._note(self._evaluate())
-            if due(watch.sample_every):
-                for event in self._sample():
-                    yield self._note(event)
-        if due(watch.save_every):
-            yield self._note(self._save())
+            if due(Evaluated, watch.evaluate_every):
+                yield self._evaluate()
+            if due(Sampled, watch.sample_every):
+                yield from self._sample()
+        if due(Saved, watch.save_every):
+            yield self._save()
 
-    def _averaged(self) -> object:
+    def _averaged(self) -> AbstractContextManager[None]:
         average = self._state.average
         return nullcontext() if average is None else average.swapped()
 
-    def _evaluate(self) -> Evaluated:
+    def _evaluate(self) -> Event:
         begun = time.perf_counter()
         training_loss, validation_loss = (
             compute_mean_loss(
@@ -212,15 +214,15 @@ class TrainingLoop:
             )
             for part in (self._data.training, self._data.validation)
         )
-        return Evaluated(
-            **self._now(),
+        return self._note(
+            Evaluated,
             tokens=self._state.tokens,
             training_loss=training_loss,
             validation_loss=validation_loss,
             duration_s=time.perf_counter() - begun,
         )
 
-    def _sample(self) -> Iterator[Sampled]:
+    def _sample(self) -> Generator[Event, None, None]:
         watch = self._config.watch
         if self._tokenizer is None:
             return
@@ -233,36 +235,36 @@ class TrainingLoop:
                 temperature=watch.temperature,
                 seed=self._config.seed + i,
             )
-            yield Sampled(**self._now(), prompt=prompt, text=text)
+            yield self._note(Sampled, prompt=prompt, text=text)
 
-    def _save(self) -> Saved:
+    def _save(self) -> Event:
         begun = time.perf_counter()
         saved = save_checkpoint(
             self._run, self._state, self._tokenizer, keep=self._config.watch.keep
         )
         duration_s = time.perf_counter() - begun
-        return Saved(**self._now(), folder=saved.name, n_bytes=saved.n_bytes, duration_s=duration_s)
+        return self._note(Saved, folder=saved.name, n_bytes=saved.n_bytes, duration_s=duration_s)
 
-    def _obey(self) -> Iterator[Event]:
+    def _obey(self) -> Generator[Event, None, StopReason | None]:
         """Do what is asked; returns why the run ends, or None."""
         action = self._run.asked()
         if action == "pause":
-            yield self._note(self._save())
-            yield self._note(Paused(**self._now()))
+            yield self._save()
+            yield self._note(Paused)
             while (action := self._run.asked()) == "pause":
                 time.sleep(PAUSE_CHECK_S)
             if action == "run":
-                yield self._note(Resumed(**self._now()))
+                yield self._note(Resumed)
         if action == "keep":
-            yield self._note(self._save())
+            yield self._save()
         reasons: dict[str, StopReason] = {"stop": "stopped", "keep": "kept"}
         return reasons.get(action)
 
-    def _fail(self, error: Exception, step: int) -> Failed:
+    def _fail(self, error: Exception, step: int) -> Event:
         self._reserve.unlink(missing_ok=True)
         code, message = _explain(error)
         steps = self._run.checkpoint_steps()
-        return self._note(
+        return self._write(
             Failed(
                 step=step,
                 at=time.time(),
@@ -273,10 +275,11 @@ class TrainingLoop:
             )
         )
 
-    def _now(self) -> dict[str, float]:
-        return {"step": self._state.step, "at": time.time()}
+    def _note(self, kind: type[Event], **values: Any) -> Event:
+        """Write an event of this moment down."""
+        return self._write(kind(step=self._state.step, at=time.time(), **values))
 
-    def _note(self, event: Event) -> Event:
+    def _write(self, event: Event) -> Event:
         self._log.append(event, durable=isinstance(event, DURABLE))
         return event
 

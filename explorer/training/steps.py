@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +25,18 @@ class NotFinite(Exception):
         what: `loss` or `gradient norm`.
         value: What it was.
         tensor: The first tensor that is not finite.
+        weights_are_finite: Whether the weights themselves are good.
     """
 
-    def __init__(self, step: int, what: str, value: float, tensor: str) -> None:
+    def __init__(
+        self, step: int, what: str, value: float, tensor: str, *, weights_are_finite: bool
+    ) -> None:
         super().__init__(
-            f"in step {step} the {what} is {value}, first seen in {tensor or what}; the weights "
-            "from before it are kept; try a lower learning rate, or clipping"
+            f"in step {step} the {what} is {value}, first seen in {tensor}; the last good weights "
+            "are kept; try a lower learning rate, or clipping"
         )
         self.tensor = tensor
+        self.weights_are_finite = weights_are_finite
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def take_step(
     for batch in batches:
         with _precision(config, model.device):
             part = compute_loss_sum(model, batch, state.dropout, config.recompute) / n_targets
-        part.backward()  # type: ignore[no-untyped-call]
+        part.backward()
         loss += part.detach()
     norm = clip_gradients(model, config.optimiser.clip_norm)
     result = StepResult(float(loss), float(norm))
@@ -99,7 +103,7 @@ def take_step(
     return result
 
 
-def _precision(config: RunConfig, device: torch.device) -> object:
+def _precision(config: RunConfig, device: torch.device) -> AbstractContextManager[None]:
     if config.precision == "float32":
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16)
@@ -116,4 +120,5 @@ def _require_finite(
         tensor = next(filter(None, names), what)
         before.go_back(state)
         state.optimiser.zero_grad()
-        raise NotFinite(state.step + 1, what, value, tensor)
+        good = all(bool(torch.isfinite(p).all()) for p in state.model.parameters())
+        raise NotFinite(state.step + 1, what, value, tensor, weights_are_finite=good)

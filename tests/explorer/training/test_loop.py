@@ -70,9 +70,7 @@ def test_losses_equal_a_plain_loop_of_torch(whole, tmp_path):
     """The same weights and windows, dropout off, torch.optim.AdamW written out."""
     config = tiny_config(30)
     quiet = replace(config.model, dropout=type(config.model.dropout)())
-    run = make_tiny_run(
-        tmp_path, model=replace(quiet, vocab_size=len_vocabulary(whole)), n_steps=6
-    )
+    run = make_tiny_run(tmp_path, model=replace(quiet, vocab_size=len_vocabulary(whole)), n_steps=6)
     config = run.read_config()
     found = [e.loss for e in train(run.path) if isinstance(e, Step)]
 
@@ -96,16 +94,16 @@ def test_losses_equal_a_plain_loop_of_torch(whole, tmp_path):
     for step in range(6):
         rows = [ids[int(i) * 16 : int(i) * 16 + 17] for i in order[step * 4 : step * 4 + 4]]
         block = torch.stack(rows)
-        loss = functional.cross_entropy(
-            model(block[:, :-1]).flatten(0, 1), block[:, 1:].flatten()
-        )
-        expected.append(float(loss))
+        loss = functional.cross_entropy(model(block[:, :-1]).flatten(0, 1), block[:, 1:].flatten())
+        expected.append(loss.item())
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         share = (step + 1) / 2 if step < 2 else 0.0
         if step >= 2:
-            share = 0.1 + 0.9 * 0.5 * (1 + float(torch.cos(torch.tensor(torch.pi * (step - 2) / 4))))
+            share = 0.1 + 0.9 * 0.5 * (
+                1 + float(torch.cos(torch.tensor(torch.pi * (step - 2) / 4)))
+            )
         for group in optimiser.param_groups:
             group["lr"] = 3e-3 * share
         optimiser.step()
@@ -167,9 +165,9 @@ def test_a_checkpoint_of_another_architecture_is_passed_over(whole, tmp_path):
 
     run = make_tiny_run(tmp_path)
     stop_after(run, 10)
-    other = make_tiny_run(tmp_path / "other", model=replace(
-        run.read_config().model, layer_types=("full",) * 3
-    ))
+    other = make_tiny_run(
+        tmp_path / "other", model=replace(run.read_config().model, layer_types=("full",) * 3)
+    )
     stop_after(other, 10)
     shutil.rmtree(run.checkpoint(10))
     shutil.copytree(other.checkpoint(10), run.checkpoint(10))
@@ -241,6 +239,25 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_names_step_and_tensor(tmp_pa
     assert "step 7" in failed.message
     lines = [json.loads(line) for line in run.events_file.read_text().splitlines()]
     assert all(line["loss"] is not None for line in lines if line["kind"] == "step")
+
+
+def test_before_a_loss_that_is_not_finite_the_good_weights_are_saved(tmp_path, monkeypatch):
+    from explorer.training import loop
+
+    run = make_tiny_run(tmp_path)
+    real = loop.take_step
+
+    def explode(state, config, compute, rate):
+        factor = float("inf") if state.step == 6 else 1.0
+        return real(state, config, lambda *given: compute(*given) * factor, rate)
+
+    monkeypatch.setattr(loop, "take_step", explode)
+    *_, saved, failed = train_all(run)
+    assert (saved.step, failed.step, failed.last_good) == (6, 6, "step-00000006")
+    monkeypatch.undo()
+    assert isinstance(train_all(run)[-1], Finished)
+    whole = make_tiny_run(tmp_path / "whole")
+    assert numbers(read_events(run.events_file)) == numbers(train_all(whole))
 
 
 def test_a_huge_learning_rate_fails_with_finite_weights_kept(tmp_path):
