@@ -141,10 +141,20 @@ def _write_files(
         generation.unlink(missing_ok=True)
     else:
         _write_json(generation, {key: value for key, value in ids.items() if value is not None})
-    save_file(dict(tensors), folder / SINGLE_WEIGHT_FILE, metadata={"format": "pt"})
+    _write_weights(folder / SINGLE_WEIGHT_FILE, tensors)
     for path in folder.iterdir():
         if path.is_file():
             _flush_to_disk(path)
+
+
+def _write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    # aside first: the model may be a view of the very file that it replaces
+    aside = path.with_name(f"{path.name}.partial")
+    try:
+        save_file(dict(tensors), aside, metadata={"format": "pt"})
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def _special_ids(tokenizer: Tokenizer | None) -> dict[str, int | None]:

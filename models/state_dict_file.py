@@ -8,7 +8,7 @@ Training scripts often put the state dict beside other things, such as
 
     {"model_state_dict": {...}, "optimizer_state_dict": {...}}
 
-of which the model's part is taken.
+of which the model's part is taken, and the optimiser's on request (`models/optimizer_file.py`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from models.torch_archive import find_archive_fault
 
 SHARD_NAME = re.compile(r"consolidated\.\d+\.pth")
 WRAPPERS = ("model_state_dict", "state_dict", "model")
+OPTIMIZER_KEYS = ("optimizer_state_dict", "optimizer")
 # Put in front of every name by `torch.compile` and `DistributedDataParallel`.
 _WRAPPER_PREFIXES = ("_orig_mod.", "module.")
 _NAMED_CODE = re.compile(r"GLOBAL ([\w.]+)")
@@ -45,7 +46,11 @@ class StateDictFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._tensors = _check_tensors(_find_state_dict(_read(path), path), path)
+        content = _read(path)
+        self._path = path
+        self._tensors = _check_tensors(_find_state_dict(content, path), path)
+        beside = content if isinstance(content, dict) else {}
+        self._optimizer = next((beside[key] for key in OPTIMIZER_KEYS if key in beside), None)
 
     def names(self) -> Sequence[str]:
         """Names of all tensors."""
@@ -59,6 +64,19 @@ class StateDictFile:
     def shapes(self) -> Mapping[str, Shape]:
         """Name -> shape of each tensor."""
         return {name: tuple(tensor.shape) for name, tensor in self._tensors.items()}
+
+    @property
+    def optimizer(self) -> object:
+        """The optimiser's state beside the model, unchecked; None where there is none."""
+        return self._optimizer
+
+    def check(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Check further tensors of the same file as those of the state dict were.
+
+        Raises:
+            WeightError: One is not stored as plain numbers.
+        """
+        return _check_tensors(tensors, self._path)
 
     def equal(self, one: str, other: str) -> bool:
         """Whether two tensors hold the same numbers, or are even the same bytes of the file."""
@@ -177,7 +195,7 @@ def _without_wrapper_prefix(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return tensors
 
 
-def _check_tensors(tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
+def _check_tensors(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     """Plain tensors only, and none that claims more numbers than its file has room for."""
     size = path.stat().st_size
     for name, tensor in tensors.items():

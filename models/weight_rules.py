@@ -159,6 +159,20 @@ class Assignment:
     ours: tuple[str, ...]
     layouts: tuple[Layout, ...]
 
+    def convert(self, source: Tensor, config: ModelConfig) -> list[Tensor]:
+        """The tensor in our layouts, one for each of `ours`; none where it does not come out even.
+
+        Whatever is kept for each number of a weight (a running mean of its gradient) lies as the
+        weight does, so that this holds for it, too.
+        """
+        tensors = [source]
+        try:
+            for layout in self.layouts:
+                tensors = layout.load(tensors, config)
+        except RuntimeError:  # a split or reshape of a tensor of another size
+            return []
+        return tensors
+
 
 def _pattern(template: str) -> re.Pattern[str]:
     escaped = re.escape(template)
@@ -253,13 +267,7 @@ def load_weights(
     wrong: list[str] = []
     for step in plan_assignments(table, checkpoint.names(), expected_shapes):
         source = checkpoint.tensor(step.theirs)
-        tensors = [source]
-        try:
-            for layout in step.layouts:
-                tensors = layout.load(tensors, config)
-        except RuntimeError:  # a split or reshape that does not come out even
-            tensors = []
-        for name, tensor in zip(step.ours, tensors, strict=False):
+        for name, tensor in zip(step.ours, step.convert(source, config), strict=False):
             filled[name] = convert(name, tensor)
         bad = [n for n in step.ours if n not in filled or filled[n].shape != expected_shapes[n]]
         wrong += [f"{step.theirs} {tuple(source.shape)} for {n} {expected_shapes[n]}" for n in bad]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from models import load_model, save_model
 from models.config import DropoutConfig
@@ -142,6 +142,17 @@ def test_a_folder_that_is_there_holds_the_new_model_afterwards(tmp_path):
     assert loaded.stop_ids == frozenset()
 
 
+@pytest.mark.parametrize("config", [GPT2, OTHERS["course gpt"]], ids=["gpt2", "course gpt"])
+def test_a_model_whose_weights_are_views_of_its_file_can_replace_that_file(config, tmp_path):
+    save_model(tmp_path, random_model(config))
+    loaded = load_model(tmp_path).model
+    before = loaded(random_ids())
+    save_model(tmp_path, loaded)
+    assert torch.equal(loaded(random_ids()), before)
+    assert torch.equal(load_model(tmp_path).model(random_ids()), before)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+
+
 # ---------------------------------------------------------------------------------- tokenizer
 WORDS = "the quick brown fox jumps over the lazy dog, 1 2 3!"
 
@@ -230,6 +241,21 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     with pytest.raises(WeightError, match="cannot be written to file") as caught:
         save_model(tmp_path / "file", random_model(LLAMA))
     assert caught.value.code == "model-not-written"
+
+
+def test_weights_that_cannot_be_written_leave_those_that_are_there(tmp_path, monkeypatch):
+    save_model(tmp_path, random_model(LLAMA))
+    before = (tmp_path / "model.safetensors").read_bytes()
+
+    def fill_the_disk(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise SafetensorError("No space left on device (os error 28)")
+
+    monkeypatch.setattr("models.saving.save_file", fill_the_disk)
+    with pytest.raises(WeightError, match="No space left"):
+        save_model(tmp_path, random_model(GPT2))
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+    assert not (tmp_path / "model.safetensors.partial").exists()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")
