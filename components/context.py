@@ -16,7 +16,9 @@ import gradio as gr
 from components.address import ViewAddress
 from components.routes import MatrixRoutes
 from components.text import Words, load_words
+from explorer.home import find_home_folder
 from explorer.results import ResultStore
+from explorer.runs import Runs
 from explorer.slots import FairSlots
 from explorer.stop_switches import StopSwitches
 from explorer.store_records import CatalogueEntry, LoadStep, ModelSummary
@@ -82,10 +84,12 @@ class AppContext:
         address: Which component belongs to which part of a view's address.
         model_id: Source of the model that this visitor chose; None before one is ready. Its
             `.change` tells a tab that another model is there.
+        wanted_model: Source that a tab asks the bar at the top to open; the bar empties it.
         owner: Id of this visitor; pass its value through `owner_of`.
         results: Results that a page may come back to, by unguessable id.
         slots: Turns on the device, one for each forward pass.
         stops: Stop buttons of the answers and jobs that are running.
+        runs: The trainings, which go on without the page.
     """
 
     store: ModelStore
@@ -94,10 +98,12 @@ class AppContext:
     settings: Settings
     address: ViewAddress
     model_id: gr.State
+    wanted_model: gr.State
     owner: gr.State
     results: ResultStore
     slots: FairSlots
     stops: StopSwitches
+    runs: Runs
 
     def source_of(self, model_id: str | None) -> str:
         """Name the model to use: the visitor's, or the default before he has one.
@@ -134,6 +140,7 @@ def build_context(
     *,
     words: Words | None = None,
     routes: MatrixRoutes | None = None,
+    runs: Runs | None = None,
 ) -> AppContext:
     """Build the context, with its state components, inside a running `gr.Blocks`.
 
@@ -142,6 +149,7 @@ def build_context(
         settings: What the command line and the environment decided.
         words: The sentences of the page; read from assets when None.
         routes: Publisher of matrices; a new one when None.
+        runs: The trainings; those below the app's folder when None.
 
     Returns:
         The context.
@@ -153,8 +161,10 @@ def build_context(
         settings=settings,
         address=ViewAddress(),
         model_id=gr.State(None),
+        wanted_model=gr.State(None),
         owner=gr.State(None),
         results=ResultStore(),
         slots=FairSlots(),
         stops=StopSwitches(),
+        runs=runs or Runs(find_home_folder(), public=settings.public),
     )

@@ -4,15 +4,25 @@
     class AnswerSettings:
         temperature: float = field(default=0.7, metadata={"least": 0.0, "most": 2.0, "step": 0.05})
 
-A new setting is one line there and its words (`<prefix>.<field>` and `<prefix>.<field>_info`); no
-field name is typed twice. What the page sends is checked here again: anybody can send anything.
+A new setting is one line there and its words (`<prefix>.<field>` and `<prefix>.<field>_info`, of a
+choice also `<prefix>.<field>.<choice>`); no field name is typed twice. What the page sends is
+checked here again: anybody can send anything.
+
+    metadata                          control                    a value that does not fit
+    least, most, step                 slider, or a box           moved into the range
+    choices (and `dial`)              list, or buttons in a row  passed on: who uses it refuses it
+    text                              line of text               -
+    none, and the field is a switch   switch                     -
+    none, and the field is a number   box without limits         passed on, as NaN if it is none
+
+The last ones are for settings whose wrong values are worth an explanation of their own.
 """
 
 import dataclasses
 import inspect
 import math
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -43,32 +53,51 @@ class Form:
         return list(self.controls.values())
 
 
-def build_form(words: Words, kind: type, *, prefix: str, elem_id: str) -> Form:
-    """Build a control for each field: a slider, or a box where its range is too long for one.
+def build_form(
+    words: Words, kind: type, *, prefix: str, elem_id: str, names: Sequence[str] | None = None
+) -> Form:
+    """Build a control for each field.
 
     Args:
         words: The sentences of the page.
-        kind: A dataclass of numbers; each field has `least`, `most` and `step` as metadata.
+        kind: A dataclass; see above for the metadata of its fields.
         prefix: `<prefix>.<field>` is the label, `<prefix>.<field>_info` the line of help.
         elem_id: Ids in the page are `<elem_id>-<field>`.
+        names: The fields to build, in this order; None builds all.
 
     Returns:
         The form.
     """
-    controls = {}
-    for field in _fields_of(kind):
-        facts = field.metadata
+    fields = {field.name: field for field in _fields_of(kind)}
+    chosen = fields if names is None else {name: fields[name] for name in names}
+    return Form(
+        kind,
+        {
+            name: _build_control(words, field, f"{prefix}.{name}", f"{elem_id}-{name}")
+            for name, field in chosen.items()
+        },
+    )
+
+
+def _build_control(words: Words, field: Any, key: str, elem_id: str) -> Any:
+    facts = field.metadata
+    common = {
+        "value": field.default,
+        "label": words.t(key),
+        "info": words.t(f"{key}_info"),
+        "elem_id": elem_id,
+    }
+    if "least" in facts:
         few = (facts["most"] - facts["least"]) / facts["step"] <= MOST_SLIDER_STEPS
-        controls[field.name] = (gr.Slider if few else gr.Number)(
-            minimum=facts["least"],
-            maximum=facts["most"],
-            step=facts["step"],
-            value=field.default,
-            label=words.t(f"{prefix}.{field.name}"),
-            info=words.t(f"{prefix}.{field.name}_info"),
-            elem_id=f"{elem_id}-{field.name}",
+        return (gr.Slider if few else gr.Number)(
+            minimum=facts["least"], maximum=facts["most"], step=facts["step"], **common
         )
-    return Form(kind, controls)
+    if "choices" in facts:
+        choices = [(words.t(f"{key}.{choice}"), choice) for choice in facts["choices"]]
+        return (gr.Radio if facts.get("dial") else gr.Dropdown)(choices, **common)
+    if facts.get("text"):
+        return gr.Textbox(max_lines=1, **common)
+    return gr.Checkbox(**common) if isinstance(field.default, bool) else gr.Number(**common)
 
 
 def read_form(kind: type, values: Mapping[str, Any]) -> Any:
@@ -76,14 +105,15 @@ def read_form(kind: type, values: Mapping[str, Any]) -> Any:
 
     Args:
         kind: The dataclass.
-        values: A value for each field; what is no number counts as the default, what is out of its
-            range is moved into it.
+        values: A value for each field; a missing one counts as the default. Where there is a range,
+            what is no number counts as the default, too, and what is outside is moved into it.
 
     Returns:
         An instance of `kind`.
     """
     hints = typing.get_type_hints(kind)
-    return kind(**{f.name: _clamp(f, hints[f.name], values.get(f.name)) for f in _fields_of(kind)})
+    given = {f.name: values.get(f.name, f.default) for f in _fields_of(kind)}
+    return kind(**{f.name: _read(f, hints[f.name], given[f.name]) for f in _fields_of(kind)})
 
 
 def with_form(handler: Callable[..., Any], kind: type) -> Callable[..., Any]:
@@ -135,6 +165,25 @@ def with_form(handler: Callable[..., Any], kind: type) -> Callable[..., Any]:
 
 def _fields_of(kind: type) -> tuple[Any, ...]:
     return dataclasses.fields(kind)
+
+
+def _read(field: Any, type_: type, value: Any) -> Any:
+    if "least" in field.metadata:
+        return _clamp(field, type_, value)
+    if type_ is bool:
+        return bool(value)
+    if type_ is str:
+        return "" if value is None else str(value)
+    return _read_number(type_, value)
+
+
+def _read_number(number: type, value: Any) -> int | float:
+    """The number as it was meant: 16.0 is 16 where it is whole, and what is none is NaN."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return int(found) if number is int and found.is_integer() else found
 
 
 def _clamp(field: Any, number: type, value: Any) -> Any:

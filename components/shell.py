@@ -7,6 +7,7 @@ from components.model_bar import build_model_bar, wire_model_bar
 from components.routes import MatrixRoutes
 from components.tabs import TABS, Tab
 from components.text import Words
+from explorer.runs import Runs
 
 
 def build_page(
@@ -15,6 +16,7 @@ def build_page(
     *,
     words: Words | None = None,
     routes: MatrixRoutes | None = None,
+    runs: Runs | None = None,
     tabs: tuple[Tab, ...] = TABS,
 ) -> tuple[gr.Blocks, AppContext]:
     """Build the whole page.
@@ -24,6 +26,7 @@ def build_page(
         settings: What the command line and the environment decided.
         words: The sentences of the page; read from assets when None.
         routes: Publisher of matrices; a new one when None.
+        runs: The trainings; those below the app's folder when None.
         tabs: What the page shows, from left to right.
 
     Returns:
@@ -31,7 +34,7 @@ def build_page(
     """
     # An hour: uploads that nobody fetched are deleted, Gradio's own setting is to keep them.
     with gr.Blocks(title="Glassbox", analytics_enabled=False, delete_cache=(3600, 3600)) as demo:
-        ctx = build_context(store, settings, words=words, routes=routes)
+        ctx = build_context(store, settings, words=words, routes=routes, runs=runs)
         bar = build_model_bar(ctx)
         # "wrap" keeps every tab in one list; style.css makes that list scroll instead of wrap.
         with gr.Tabs(elem_id="tabs", overflow_behavior="wrap") as outer:

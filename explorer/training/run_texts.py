@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.datasets.text import read_text, tokenize_text
+from explorer.datasets.windows import count_windows
 from explorer.errors import Stopped, TokenizerError
 from explorer.training.prepare import RunText
 from explorer.training.run_config import RunConfig
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Measured sizes kept; a size is three numbers.
 _KEPT_SIZES = 64
+END_OF_TEXT = "<|endoftext|>"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class TextSize:
         """Batches that one evaluation of both parts reads."""
         context, batch_size = config.data.context, config.data.batch_size
         windows = (
-            len(range(0, n - context, config.data.stride or context))
+            count_windows(n, context, config.data.stride)
             for n in (self.n_training_tokens, self.n_validation_tokens)
         )
         counts = [-(-n // batch_size) for n in windows]
@@ -81,9 +83,12 @@ def build_tokenizer(setup: RunSetup, text: str) -> Tokenizer:
 
         return train_character_tokenizer(text)
     if setup.tokenizer == "bpe":
-        from models.tokenizers.bpe_trainer import train_bpe_tokenizer
+        from models.tokenizers.bpe_trainer import train_bpe
 
-        return train_bpe_tokenizer(text, vocab_size=setup.vocab_size)
+        special = (END_OF_TEXT,)
+        return train_bpe(text, vocab_size=setup.vocab_size, special_tokens=special).to_tokenizer(
+            "byte pairs of this text"
+        )
     from models.tokenizers.packed_gpt2 import load_packed_gpt2_tokenizer
 
     packed = load_packed_gpt2_tokenizer()

@@ -90,7 +90,7 @@ class RunSetup:
     name: str = field(default="", metadata={"text": True})
     text: str = field(default="village", metadata={"text": True})
     tokenizer: str = field(default="characters", metadata=_choices(TokenizerChoice))
-    size: str = field(default="tiny", metadata=_choices(SizeName))
+    size: str = field(default="tiny", metadata={**_choices(SizeName), "dial": True})
     style: str = field(default="llama", metadata=_choices(Style))
     recipe: str = field(default="recommended", metadata=_choices(Recipe))
     breakage: str = field(default="none", metadata=_choices(Breakage))

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from explorer.datasets.windows import TokenWindows
 from explorer.training.objectives.objective import IGNORED, Batch, Objective, TrainingData
+from explorer.training.prepare import check_windows
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
-from models.decoder import Decoder
 from models.errors import ConfigError, JobError
 
 
@@ -59,13 +59,8 @@ def open_data(run: RunFolder, config: RunConfig) -> TrainingData:
     """
     training = _open_part(run, config, "training")
     validation = _open_part(run, config, "validation")
-    n_windows, batch_size = training.n_examples, config.data.batch_size
-    if n_windows < batch_size:
-        problem = (
-            f"the training part has {n_windows} windows of {config.data.context} tokens, a batch "
-            f"wants {batch_size}; choose a batch of at most {n_windows}, or a longer text"
-        )
-        raise ConfigError(problem, code="run-setting", problem=problem)
+    sizes = {"training": training.windows.ids.size, "validation": validation.windows.ids.size}
+    check_windows(config.data, sizes)
     return TrainingData(training, validation)
 
 
@@ -92,7 +87,7 @@ def _open_part(run: RunFolder, config: RunConfig, part: str) -> WindowExamples:
 
 
 def compute_loss_sum(
-    model: Decoder, batch: Batch, generator: torch.Generator | None, recompute: bool
+    model: nn.Module, batch: Batch, generator: torch.Generator | None, recompute: bool
 ) -> Tensor:
     """Cross-entropy of all positions, added up, in nats."""
     logits = model(batch.ids, batch.valid, generator=generator, recompute=recompute)

@@ -1,0 +1,124 @@
+"""The panel "live": the run that goes on, its curves and what it writes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from components.api import expose
+from components.context import AppContext
+from components.errors import wire
+from components.kit.cards import build_note
+from components.kit.plotly_panel import build_plotly_panel
+from components.kit.working import Working, build_working
+from components.tabs.pretrain.run_choice import RunChoice
+from components.tabs.pretrain.run_handlers import RunHandlers
+from components.tabs.pretrain.run_views import build_live_view, build_run_list, build_samples_view
+from components.tabs.tab import TabHead
+
+CHART = "pretrain-curve"
+FORMULA = r"""
+$$L = -\frac{1}{N}\sum_{i=1}^{N} \ln p_\theta(x_{i+1} \mid x_1 \dots x_i)
+\qquad \text{perplexity} = e^{L}$$
+"""
+# What may be asked of a run, in the order of the buttons.
+ACTIONS = ("start", "pause", "resume", "keep", "stop")
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Components of the panel."""
+
+    runs: gr.HTML
+    live: gr.HTML
+    buttons: dict[str, gr.Button]
+    open: gr.Button
+    working: Working
+
+    def outputs(self, choice: RunChoice) -> list[Any]:
+        """What every handler fills, in the order of `RunHandlers.show`."""
+        return [
+            self.runs,
+            self.live,
+            *self.buttons.values(),
+            self.open,
+            self.working.facts,
+            self.working.table,
+            self.working.exports,
+            choice.run,
+            choice.memory,
+            choice.shown,
+        ]
+
+
+def build(ctx: AppContext) -> Parts:
+    """Build the panel, without its events.
+
+    Args:
+        ctx: The page's context.
+    """
+    words = ctx.words
+    with gr.Row(elem_classes=["tab-body"]):
+        with gr.Column(elem_classes=["controls"], min_width=0):
+            runs = build_run_list(words, elem_id="pretrain-runs")
+            with gr.Row(elem_classes=["button-row"]):
+                buttons = {name: _build_button(ctx, name) for name in ACTIONS}
+            opened = gr.Button(
+                words.t("pretrain.open"),
+                elem_id="pretrain-open",
+                visible=False,
+                min_width=0,
+            )
+        with gr.Column(elem_classes=["figure"], min_width=0):
+            live = build_live_view(words, elem_id="pretrain-live", chart=CHART)
+            build_plotly_panel(words, elem_id=CHART, label_key="pretrain.curve_label", height=340)
+            build_samples_view(words, elem_id="pretrain-samples", chart=CHART)
+            working = build_working(words, elem_id="pretrain-live-working", formula=FORMULA)
+    build_note(words, "pretrain.look_for_live", elem_id="pretrain-live-note")
+    return Parts(runs=runs, live=live, buttons=buttons, open=opened, working=working)
+
+
+def _build_button(ctx: AppContext, name: str) -> gr.Button:
+    return gr.Button(
+        ctx.words.t(f"pretrain.action.{name}"),
+        elem_id=f"pretrain-{name}",
+        variant="primary" if name in ("start", "resume") else "secondary",
+        visible=False,
+        min_width=0,
+    )
+
+
+def wire_panel(ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice) -> RunHandlers:
+    """Connect the panel's events.
+
+    Args:
+        ctx: The page's context.
+        head: Head of the tab, with its card slot.
+        parts: What `build` gave.
+        choice: The run that is looked at.
+    """
+    on = RunHandlers(ctx)
+    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    outputs = parts.outputs(choice)
+    known = [choice.run, ctx.owner]
+    first = [choice.asked, choice.memory, ctx.owner]
+    for event in (ctx.owner.change, choice.asked.change):
+        wire(event, on.visit, first, outputs, **options)
+    wire(parts.runs.pick, on.pick, [ctx.owner], outputs, trigger_mode="always_last", **options)
+    wire(parts.runs.rename, on.rename, known, outputs, **options)
+    wire(parts.runs.remove, on.remove, known, outputs, **options)
+    wire(parts.live.run_change, on.refresh, known, outputs, trigger_mode="always_last", **options)
+    for name, button in parts.buttons.items():
+        wire(button.click, getattr(on, name), known, outputs, **options)
+    wire(parts.open.click, on.open_newest, known, [ctx.wanted_model], **options)
+    for function, api_name in (
+        (on.start_run, "pretrain_resume"),
+        (on.pause_run, "pretrain_pause"),
+        (on.stop_run, "pretrain_stop"),
+        (on.list_runs, "pretrain_runs"),
+        (on.read_run, "pretrain_run"),
+        (on.rename_run, "pretrain_rename"),
+        (on.delete_run, "pretrain_delete"),
+    ):
+        expose(function, api_name)
+    return on

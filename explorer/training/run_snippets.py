@@ -1,0 +1,54 @@
+"""Python that gives the numbers of a run again, for "Copy as Python"."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from explorer.home import find_home_folder
+from explorer.runs import Runs
+from explorer.snippets import PROJECT, make_snippet
+from explorer.training.setup import RunSetup
+
+# Where losses are computed; the module itself brings in torch, which a page may not.
+EVALUATION_MODULE = "explorer.training.evaluate"
+
+
+def evaluation_file() -> str:
+    """The file that losses are computed in, from the top of the project."""
+    from pathlib import Path
+
+    spec = find_spec(EVALUATION_MODULE)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).resolve().relative_to(PROJECT).as_posix()
+
+
+def make_run_snippet(run_id: str) -> str:
+    """Python that reads the evaluations of a run."""
+    return make_snippet(
+        (Runs, find_home_folder),
+        "",
+        f"view = {Runs.__name__}({find_home_folder.__name__}()).view({run_id!r})",
+        "for e in view.evaluated:",
+        "    print(e.step, e.tokens, e.training_loss, e.validation_loss)",
+    )
+
+
+def make_plan_snippet(setup: RunSetup) -> str:
+    """Python that counts what the form comes to."""
+    from explorer.training.plan import compute_plan
+
+    defaults = RunSetup()
+    given = ", ".join(
+        f"{name}={value!r}"
+        for name, value in vars(setup).items()
+        if value != getattr(defaults, name)
+    )
+    return make_snippet(
+        (RunSetup, compute_plan),
+        "",
+        f"plan = {compute_plan.__name__}({RunSetup.__name__}({given}))",
+        "print(plan.n_parameters, plan.tokens, plan.operations)",
+        "for part, count in plan.parts.items():",
+        "    print(part, count)",
+    )
