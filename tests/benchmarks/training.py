@@ -2,10 +2,11 @@
 
     python tests/benchmarks/training.py [--dropout 0.1] [--steps 5] [--profile]
 
-Both train the same architecture (untied head, biases where GPT-2 of the book has them) on the same
+Both train the same architecture (untied head, biases where the book's GPT-2 has them) on the same
 batch of 2 x 256 tokens with AdamW, in turn, on 2 threads of one process. Theirs is a plain loop
-with `torch.optim.AdamW`; ours is the engine's step: clipping, and AdamW as one kernel. Prints the
-median of each and their ratio (at least 1.3 is wanted), with `--profile` what takes the time.
+with `torch.optim.AdamW`; ours is the engine's step, with AdamW as one kernel and the norm of the
+gradients. Prints the median of each and their ratio (at least 1.3 is wanted), with `--profile`
+what takes the time. Run it on a quiet machine.
 """
 
 import argparse
@@ -43,7 +44,7 @@ def build_ours(rate: float):
         logits = model(inputs, generator=generator)
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
         loss.backward()
-        clip_gradients(model, 1.0)
+        clip_gradients(model, None)  # theirs does not clip; the norm is measured for the page
         optimiser.step(RATE)
         return loss.item()
 
