@@ -3,6 +3,7 @@
 import gradio as gr
 
 from components.context import AppContext
+from components.kit.page_style import build_page_style
 from components.tabs.pretrain import live, run_choice, setup
 from components.tabs.tab import Tab, build_tab_head
 
@@ -16,6 +17,7 @@ def build(ctx: AppContext) -> None:
         ctx: The page's context.
     """
     head = build_tab_head(ctx, "pretrain")
+    build_page_style("pretrain")
     choice = run_choice.build(ctx)
     t = ctx.words.t
     with gr.Tabs(elem_id="pretrain-panels") as panels:
