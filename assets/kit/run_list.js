@@ -44,7 +44,7 @@ function removing(run, row) {
 function line(run, selected) {
   const choose = node('button', {cls: 'choose', type: 'button', 'aria-pressed': run.id === selected},
     node('b', {text: run.name}), node('span', {cls: 'state', text: say('state_' + run.state), 'data-state': run.state}),
-    node('span', {cls: 'detail', text: say('steps', {step: kit.count(run.step), n: kit.count(run.n_steps)}) + run.detail}));
+    node('span', {cls: 'detail', text: say('steps', {step: kit.count(run.step), n: kit.count(run.n_steps)}) + ' \u00b7 ' + run.detail}));
   choose.addEventListener('click', () => trigger('pick', {run: run.id}));
   const row = node('li', {}, choose);
   if (run.id === selected)
@@ -65,7 +65,7 @@ window.addEventListener('glassbox:run', event => {
   const label = list.querySelector('.choose[aria-pressed=true] .detail'), value = kit.plain(props.value);
   const shown = value?.runs.find(one => one.id === run && value.selected === run);
   if (!label || !shown) return;
-  label.textContent = say('steps', {step: kit.count(step), n: kit.count(shown.n_steps)}) + shown.detail;
+  label.textContent = say('steps', {step: kit.count(step), n: kit.count(shown.n_steps)}) + ' \u00b7 ' + shown.detail;
 });
 watch('value', update);
 update();

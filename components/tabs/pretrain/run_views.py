@@ -125,11 +125,8 @@ def make_run_list(
 
 
 def _say_detail(words: Words, locale: str, summary: RunSummary) -> str:
-    facts = {
-        "parameters": short_count(summary.n_parameters),
-        "text": summary.text_name,
-    }
-    if summary.validation_loss is None:
-        return words.say(locale, "pretrain.runs.detail", **facts)
-    loss = f"{summary.validation_loss:.3f}"
-    return words.say(locale, "pretrain.runs.detail_loss", loss=loss, **facts)
+    parts = [short_count(summary.n_parameters), summary.text_name]
+    if summary.validation_loss is not None:
+        loss = f"{summary.validation_loss:.3f}"
+        parts.append(words.say(locale, "pretrain.runs.validation", loss=loss))
+    return " · ".join(parts)
