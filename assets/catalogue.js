@@ -1,5 +1,5 @@
 // The list of models to choose from. value: {rows: [{id, name, detail, presence, presence_text,
-// fits, fits_text}], chosen, label}. The Tab key stops at the chosen row, else at the first; arrow keys move from there;
+// fits, fits_text, gate_text}], chosen, label}. The Tab key stops at the chosen row, else at the first; arrow keys move from there;
 // a click or Enter chooses: event `pick` with {id}.
 const list = element.querySelector(".catalogue");
 
@@ -8,7 +8,7 @@ function makeRow(row, view) {
   button.type = "button";
   button.setAttribute("role", "radio");
   button.setAttribute("aria-checked", String(row.id === view.chosen));
-  for (const [kind, text] of [["name", row.name], ["detail", row.detail], ["presence", row.presence_text], ["fits", row.fits_text]]) {
+  for (const [kind, text] of [["name", row.name], ["detail", row.detail], ["presence", row.presence_text], ["fits", row.fits_text], ["gate", row.gate_text]]) {
     if (!text) continue;
     const part = document.createElement("span");
     part.className = `catalogue-${kind}`;

@@ -14,6 +14,7 @@ import gradio as gr
 
 from components.context import AppContext
 from components.errors import wire
+from components.format_cost import FormatCostPart, build_format_cost, wire_format_cost
 from components.kit.cards import build_card
 from components.model_words import (
     make_catalogue_view,
@@ -54,6 +55,7 @@ class ModelBar:
         catalogue: The list of models.
         source: Where a source is typed.
         dtype: Number format to open it in.
+        format_cost: Measures what that format costs.
         upload: Takes files.
         open: Opens what `source` names.
         cancel: Stops opening.
@@ -68,6 +70,7 @@ class ModelBar:
     catalogue: gr.HTML
     source: gr.Textbox
     dtype: gr.Radio
+    format_cost: FormatCostPart
     upload: gr.UploadButton
     open: gr.Button
     cancel: gr.Button
@@ -103,14 +106,10 @@ def build_model_bar(ctx: AppContext) -> ModelBar:
             apply_default_css=False,
             elem_id="model-catalogue",
         )
-        place = "shell.source_hub" if ctx.settings.public else "shell.source_any"
-        source = gr.Textbox(
-            label=t(place),
-            placeholder="HuggingFaceTB/SmolLM2-135M-Instruct",
-            max_lines=1,
-            elem_id="model-source",
-        )
+        gr.HTML(t("shell.catalogue_note"), elem_classes=["help"])
+        source = _build_source(ctx)
         dtype = _build_formats(ctx)
+        format_cost = build_format_cost(ctx)
         with gr.Row(elem_id="model-actions"):
             open_button = gr.Button(t("shell.open"), variant="primary", elem_id="model-open")
             cancel = gr.Button(t("shell.cancel"), elem_id="model-cancel")
@@ -129,6 +128,7 @@ def build_model_bar(ctx: AppContext) -> ModelBar:
         catalogue=catalogue,
         source=source,
         dtype=dtype,
+        format_cost=format_cost,
         upload=upload,
         open=open_button,
         cancel=cancel,
@@ -137,6 +137,16 @@ def build_model_bar(ctx: AppContext) -> ModelBar:
         page_card=build_card(ctx.words, elem_id="page-card"),
         opening=gr.State(None),
         memory=gr.BrowserState(None, storage_key="glassbox_visitor", secret=_MEMORY_SECRET),
+    )
+
+
+def _build_source(ctx: AppContext) -> gr.Textbox:
+    place = "shell.source_hub" if ctx.settings.public else "shell.source_any"
+    return gr.Textbox(
+        label=ctx.words.t(place),
+        placeholder="HuggingFaceTB/SmolLM2-135M-Instruct",
+        max_lines=1,
+        elem_id="model-source",
     )
 
 
@@ -171,6 +181,7 @@ def wire_model_bar(ctx: AppContext, bar: ModelBar, opened: Any) -> None:
     listed = [ctx.model_id, bar.dtype]
     wire(bar.header.open_picker, on.picker, listed, [bar.catalogue], **options)
     wire(bar.dtype.change, on.picker, listed, [bar.catalogue], **options)
+    wire_format_cost(ctx, bar.format_cost, bar.source, bar.dtype, bar.card)
     wire(bar.catalogue.pick, on.pick, [], [bar.source], **options, queue=False)
     typed, filled = [bar.source, *visitor, bar.dtype], [*shown, bar.page_card]
     wire(bar.open.click, on.open, typed, filled, **options, api_name="open_model")

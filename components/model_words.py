@@ -87,16 +87,27 @@ def make_catalogue_view(
         {
             "id": entry.id,
             "name": entry.name,
-            "detail": f"{entry.family} · {short_bytes(entry.size_bytes)} · {entry.licence}",
+            "detail": f"{entry.family} · {_say_size(entry)} · {entry.licence}",
             "presence": entry.presence,
             "presence_text": words.say(locale, f"shell.presence_{entry.presence}"),
             "fits": entry.fits[dtype].verdict if dtype in entry.fits else None,
             "fits_text": _say_fit(words, locale, entry.fits.get(dtype)),
+            "gate_text": _say_gate(words, locale, entry),
         }
         for entry in entries
     ]
     bare = None if chosen is None else split_dtype(chosen)[0]
     return {"rows": rows, "chosen": bare, "label": words.say(locale, "shell.catalogue_label")}
+
+
+def _say_size(entry: CatalogueEntry) -> str:
+    return ("≈ " if entry.size_is_counted else "") + short_bytes(entry.size_bytes)
+
+
+def _say_gate(words: Words, locale: str, entry: CatalogueEntry) -> str:
+    if entry.gate_page is None:
+        return ""
+    return words.say(locale, "shell.gated", page=entry.gate_page)
 
 
 def _say_fit(words: Words, locale: str, fit: FitEstimate | None) -> str:

@@ -108,14 +108,15 @@ class ModelLoader:
 
 
 def _describe(model: "CatalogueModel", available_bytes: int) -> CatalogueEntry:
-    from models.registry import get_preset
+    from models.hub_cache import hub_endpoint
+    from models.registry import download_bytes, get_preset
     from models.sources import find_local
 
     found = find_local(model.id)
-    size_bytes = model.size_bytes
+    size_bytes, is_counted = download_bytes(model), model.size_bytes is None
     # One file here may be another than the one of the Hub: the offline pack brings a smaller one.
     if found is not None and found.path.is_file():
-        size_bytes = found.path.stat().st_size
+        size_bytes, is_counted = found.path.stat().st_size, False
     config = get_preset(model.preset)
     return CatalogueEntry(
         id=model.id,
@@ -125,4 +126,6 @@ def _describe(model: "CatalogueModel", available_bytes: int) -> CatalogueEntry:
         licence=model.licence,
         presence="download" if found is None else "here",
         fits={dtype: estimate_fit(config, dtype, available_bytes) for dtype in DTYPES},
+        size_is_counted=is_counted,
+        gate_page=f"{hub_endpoint()}/{model.hub_id}" if model.is_gated and found is None else None,
     )

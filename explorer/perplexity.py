@@ -46,6 +46,19 @@ class Perplexity:
         return math.exp(self.mean_nats)
 
 
+@dataclass(frozen=True)
+class ReadingStep:
+    """How far a text has been read.
+
+    Args:
+        so_far: Of the tokens read until now.
+        total_tokens: Tokens that will be counted in all.
+    """
+
+    so_far: Perplexity
+    total_tokens: int
+
+
 def compute_perplexity(
     loaded: LoadedModel,
     text: str,
@@ -67,14 +80,38 @@ def compute_perplexity(
         ConfigError: The text has fewer than two tokens, so that none is foreseen.
         TokenizerError: The model has no tokenizer.
     """
+    steps = stream_perplexity(
+        loaded, text, most_tokens=most_tokens, window_tokens=window_tokens, turn=turn
+    )
+    *_, last = steps
+    return last.so_far
+
+
+def stream_perplexity(
+    loaded: LoadedModel,
+    text: str,
+    *,
+    most_tokens: int | None = None,
+    window_tokens: int = WINDOW_TOKENS,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Iterator[ReadingStep]:
+    """As `compute_perplexity`, with a step after each window; the last one has the result.
+
+    Args:
+        loaded: As there.
+        text: As there.
+        most_tokens: As there.
+        window_tokens: As there.
+        turn: As there.
+
+    Raises:
+        ConfigError: As there.
+        TokenizerError: As there.
+    """
     import torch
     from torch.nn import functional
 
-    tokenizer = loaded.tokenizer
-    ids = tokenizer.encode(text)
-    if tokenizer.adds_bos and tokenizer.bos_id is not None:
-        ids = [tokenizer.bos_id, *ids]
-    ids = ids[:most_tokens]
+    ids = _text_ids(loaded, text)[:most_tokens]
     if len(ids) < 2:
         raise ConfigError(
             f"the text has {len(ids)} tokens, and the first one is foreseen by nobody; type more",
@@ -88,7 +125,15 @@ def compute_perplexity(
             logits = loaded.model(row)[0, first - 1 - start : -1].float()
             nats = functional.cross_entropy(logits, row[0, first - start :], reduction="sum")
         total_nats += float(nats)
-    return Perplexity(total_nats / (len(ids) - 1), len(ids) - 1)
+        yield ReadingStep(Perplexity(total_nats / (end - 1), end - 1), len(ids) - 1)
+
+
+def _text_ids(loaded: LoadedModel, text: str) -> list[int]:
+    tokenizer = loaded.tokenizer
+    ids = tokenizer.encode(text)
+    if tokenizer.adds_bos and tokenizer.bos_id is not None:
+        ids = [tokenizer.bos_id, *ids]
+    return ids
 
 
 def windows(n_tokens: int, width: int) -> Iterator[tuple[int, int, int]]:

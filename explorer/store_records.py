@@ -29,6 +29,9 @@ class CatalogueEntry:
         licence: SPDX id or the licence's own name.
         presence: `here` opens with no network; `download` needs it.
         fits: Number format -> whether it fits into memory now.
+        size_is_counted: The size is not that of the files, but two bytes for each weight.
+        gate_page: Page where its owner wants people to accept terms first; None without a gate, or
+            when it is here already.
     """
 
     id: str
@@ -38,6 +41,8 @@ class CatalogueEntry:
     licence: str
     presence: Presence
     fits: Mapping[str, FitEstimate] = field(default_factory=dict)
+    size_is_counted: bool = False
+    gate_page: str | None = None
 
 
 @dataclass(frozen=True)

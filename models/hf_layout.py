@@ -87,7 +87,7 @@ def read_hf_config(
         layer_types: One for each block.
         rope: A family's own rotations; None reads one for all types of layers.
         unit_offset: As in `NormConfig`.
-        **own: Further fields of `ModelConfig`; `attention` where the heads are not Llama's.
+        **own: Fields of `ModelConfig` that are not Llama's, such as `attention`.
 
     Raises:
         ConfigError: A key is missing, or a setting changes the numbers in a way we do not compute.
@@ -106,7 +106,7 @@ def read_hf_config(
         "tied_head": settings.flag("tie_word_embeddings", usual.tied_head),
         "dropout": DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
     }
-    return ModelConfig(**common, **own)
+    return ModelConfig(**{**common, **own})
 
 
 def read_heads(settings: Settings, **changes: Any) -> AttentionConfig:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.config import ModelConfig
+from models.counting import count_parameters
 from models.errors import ConfigError
 from models.families import book_gpt, deepseek, gemma, gpt2, llama, mistral, native, olmo, qwen
 from models.family import Family, ForeignFormat
@@ -29,7 +30,7 @@ FAMILIES: tuple[Family, ...] = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CatalogueModel:
     """A model that the page offers by itself.
 
@@ -38,9 +39,11 @@ class CatalogueModel:
         name: As shown.
         family: Name of its family.
         hub_id: Its repository on the Hugging Face Hub.
-        licence: SPDX name.
-        size_bytes: What a download fetches.
+        licence: SPDX name, or the licence's own.
         preset: Its configuration, by the name of a preset.
+        size_bytes: What a download fetches; None: counted from the preset (`download_bytes`).
+        copies_head: Its files hold a tied head a second time.
+        is_gated: Its owner wants people to accept terms on its page first.
         offline_distribution: Python package that carries its file, or None.
     """
 
@@ -49,8 +52,10 @@ class CatalogueModel:
     family: str
     hub_id: str
     licence: str
-    size_bytes: int
     preset: str
+    size_bytes: int | None = None
+    copies_head: bool = False
+    is_gated: bool = False
     offline_distribution: str | None = None
 
 
@@ -85,8 +90,135 @@ CATALOGUE: Mapping[str, CatalogueModel] = {
             size_bytes=548_105_171,  # model.safetensors, float32
             preset="gpt2",
         ),
+        CatalogueModel(
+            id="smollm2-1.7b-instruct",
+            name="SmolLM2-1.7B-Instruct",
+            family="Llama",
+            hub_id="HuggingFaceTB/SmolLM2-1.7B-Instruct",
+            licence="Apache-2.0",
+            preset="smollm2-1.7b",
+        ),
+        CatalogueModel(
+            id="qwen3-0.6b",
+            name="Qwen3-0.6B",
+            family="Qwen",
+            hub_id="Qwen/Qwen3-0.6B",
+            licence="Apache-2.0",
+            preset="qwen3-0.6b",
+            copies_head=True,
+        ),
+        CatalogueModel(
+            id="qwen3-1.7b",
+            name="Qwen3-1.7B",
+            family="Qwen",
+            hub_id="Qwen/Qwen3-1.7B",
+            licence="Apache-2.0",
+            preset="qwen3-1.7b",
+            copies_head=True,
+        ),
+        CatalogueModel(
+            id="qwen3-4b",
+            name="Qwen3-4B",
+            family="Qwen",
+            hub_id="Qwen/Qwen3-4B",
+            licence="Apache-2.0",
+            preset="qwen3-4b",
+        ),
+        CatalogueModel(
+            id="qwen3-30b-a3b",
+            name="Qwen3-30B-A3B",
+            family="Qwen",
+            hub_id="Qwen/Qwen3-30B-A3B",
+            licence="Apache-2.0",
+            preset="qwen3-30b-a3b",
+        ),
+        CatalogueModel(
+            id="qwen2.5-0.5b-instruct",
+            name="Qwen2.5-0.5B-Instruct",
+            family="Qwen",
+            hub_id="Qwen/Qwen2.5-0.5B-Instruct",
+            licence="Apache-2.0",
+            preset="qwen2.5-0.5b",
+        ),
+        CatalogueModel(
+            id="gemma3-270m-it",
+            name="Gemma 3 270M it",
+            family="Gemma",
+            hub_id="google/gemma-3-270m-it",
+            licence="Gemma Terms of Use",
+            preset="gemma3-270m",
+            is_gated=True,
+        ),
+        CatalogueModel(
+            id="gemma3-1b-it",
+            name="Gemma 3 1B it",
+            family="Gemma",
+            hub_id="google/gemma-3-1b-it",
+            licence="Gemma Terms of Use",
+            preset="gemma3-1b",
+            is_gated=True,
+        ),
+        CatalogueModel(
+            id="llama3.2-1b-instruct",
+            name="Llama-3.2-1B-Instruct",
+            family="Llama",
+            hub_id="meta-llama/Llama-3.2-1B-Instruct",
+            licence="Llama 3.2 Community",
+            preset="llama3.2-1b",
+            is_gated=True,
+        ),
+        CatalogueModel(
+            id="llama3.2-3b-instruct",
+            name="Llama-3.2-3B-Instruct",
+            family="Llama",
+            hub_id="meta-llama/Llama-3.2-3B-Instruct",
+            licence="Llama 3.2 Community",
+            preset="llama3.2-3b",
+            is_gated=True,
+        ),
+        CatalogueModel(
+            id="llama3.1-8b-instruct",
+            name="Llama-3.1-8B-Instruct",
+            family="Llama",
+            hub_id="meta-llama/Llama-3.1-8B-Instruct",
+            licence="Llama 3.1 Community",
+            preset="llama3.1-8b",
+            is_gated=True,
+        ),
+        CatalogueModel(
+            id="olmo2-1b-instruct",
+            name="OLMo-2-1B-Instruct",
+            family="Olmo",
+            hub_id="allenai/OLMo-2-0425-1B-Instruct",
+            licence="Apache-2.0",
+            preset="olmo2-1b",
+        ),
+        CatalogueModel(
+            id="olmo3-7b-instruct",
+            name="Olmo-3-7B-Instruct",
+            family="Olmo",
+            hub_id="allenai/Olmo-3-7B-Instruct",
+            licence="Apache-2.0",
+            preset="olmo3-7b",
+        ),
+        CatalogueModel(
+            id="mistral-7b-instruct-v0.3",
+            name="Mistral-7B-Instruct-v0.3",
+            family="Mistral",
+            hub_id="mistralai/Mistral-7B-Instruct-v0.3",
+            licence="Apache-2.0",
+            preset="mistral-7b-v0.3",
+        ),
     )
 }
+
+
+def download_bytes(model: CatalogueModel) -> int:
+    """What a download fetches: as published, else two bytes (bfloat16) for each number it holds."""
+    if model.size_bytes is not None:
+        return model.size_bytes
+    count = count_parameters(get_preset(model.preset))
+    return 2 * (count.total if model.copies_head else count.unique)
 
 
 def presets() -> dict[str, ModelConfig]:

@@ -2,7 +2,7 @@
 
     Decoder ─► layout (models/saving_layout.py) ─► config.json
            └─► parameters, by the layout's rules ─► model.safetensors
-    tokenizer ─► tokenizer.json, tokenizer_config.json, generation_config.json
+    tokenizer ─► tokenizer.json, tokenizer_config.json, generation_config.json (who ends a text)
 
 A tied head is stored once. Files are written whole and flushed to the disk, but one after the
 other: who needs all or nothing writes into a folder aside and renames it.
@@ -26,7 +26,7 @@ from models.decoder import Decoder
 from models.errors import ConfigError, WeightError
 from models.loading import DTYPES
 from models.saving_layout import SavingLayout, choose_saving_layout
-from models.tokenizers import Tokenizer
+from models.tokenizers import ChatTemplate, Tokenizer, fit_tokenizer, save_tokenizer
 from models.weight_checks import check_numbers
 from models.weight_files import SINGLE_WEIGHT_FILE
 from models.weight_rules import plan_assignments, save_weights
@@ -58,6 +58,7 @@ def save_model(
     model: Decoder,
     *,
     tokenizer: Tokenizer | None = None,
+    chat: ChatTemplate | None = None,
     dtype: str = "float32",
 ) -> SavedModel:
     """Write a model into a folder; its files that are there already are replaced.
@@ -66,13 +67,14 @@ def save_model(
         folder: Where to; made if it is not there.
         model: Any decoder with weights in floating point.
         tokenizer: Written beside it.
+        chat: Its chat template, written beside the tokenizer.
         dtype: How numbers are stored: float32, bfloat16 or float16.
 
     Raises:
         ConfigError: Another dtype, or a value beyond those that a file may ask for.
         WeightError: Weights are NaN, infinite, too large for float16 or in 8 bits, or the folder
             cannot be written (a full disk).
-        TokenizerError: A tokenizer of a kind that cannot be written.
+        TokenizerError: A tokenizer that is not of this model, or of a kind that cannot be written.
     """
     if dtype not in STORAGE_TYPES:
         raise ConfigError(
@@ -80,8 +82,10 @@ def save_model(
         )
     layout = choose_saving_layout(model.config)
     tensors = _collect_weights(model, layout, DTYPES[dtype])
+    if tokenizer is not None:
+        tokenizer = fit_tokenizer(tokenizer, model.config.vocab_size)
     try:
-        _write_files(folder, layout, tensors, tokenizer, dtype)
+        _write_files(folder, layout, tensors, tokenizer, chat, dtype)
     except (OSError, SafetensorError) as error:
         raise WeightError(
             f"the model cannot be written to {folder.name}: {error}; free some space on its disk, "
@@ -123,13 +127,12 @@ def _write_files(
     layout: SavingLayout,
     tensors: Mapping[str, Tensor],
     tokenizer: Tokenizer | None,
+    chat: ChatTemplate | None,
     dtype: str,
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
-        from models.tokenizers.saving import save_tokenizer
-
-        save_tokenizer(tokenizer, folder)
+        save_tokenizer(tokenizer, folder, chat=chat)
     ids = _special_ids(tokenizer)
     # null says that there is none: absent, `transformers` takes the ids of the family's first model
     _write_json(folder / "config.json", {**layout.values, "torch_dtype": dtype, **ids})

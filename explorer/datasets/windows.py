@@ -49,18 +49,7 @@ class TokenWindows:
     def __post_init__(self) -> None:
         if self.ids.ndim != 1 or self.ids.dtype.kind not in "iu":
             raise ValueError(f"ids are one row of integers, not {self.ids.dtype} {self.ids.shape}")
-        _check_positive("context", self.context)
-        _check_positive("stride", self.step)
-        if len(self.ids) < self.context + 1:
-            raise ConfigError(
-                f"the text has {len(self.ids)} tokens, but a window of context={self.context} "
-                f"needs {self.context + 1}: its tokens and the one after them; choose a longer "
-                f"text or a smaller context",
-                code="windows-text-short",
-                found=len(self.ids),
-                context=self.context,
-                needed=self.context + 1,
-            )
+        count_windows(len(self.ids), self.context, self.stride)
 
     @property
     def step(self) -> int:
@@ -70,7 +59,7 @@ class TokenWindows:
     @property
     def n_windows(self) -> int:
         """How many windows the text has, at least 1."""
-        return len(range(0, len(self.ids) - self.context, self.step))
+        return count_windows(len(self.ids), self.context, self.stride)
 
     def batch(self, indices: Sequence[int] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Put windows together.
@@ -90,6 +79,33 @@ class TokenWindows:
         places = (chosen * self.step)[:, None] + np.arange(self.context + 1)
         tokens = self.ids[places].astype(np.int64)
         return tokens[:, :-1], tokens[:, 1:]
+
+
+def count_windows(n_tokens: int, context: int, stride: int | None = None) -> int:
+    """How many windows a text has.
+
+    Args:
+        n_tokens: Tokens of the text.
+        context: Tokens in a window.
+        stride: As for `TokenWindows`.
+
+    Raises:
+        ConfigError: None, or a number cannot be used.
+    """
+    step = context if stride is None else stride
+    _check_positive("context", context)
+    _check_positive("stride", step)
+    if n_tokens < context + 1:
+        raise ConfigError(
+            f"the text has {n_tokens} tokens, but a window of context={context} "
+            f"needs {context + 1}: its tokens and the one after them; choose a longer "
+            f"text or a smaller context",
+            code="windows-text-short",
+            found=n_tokens,
+            context=context,
+            needed=context + 1,
+        )
+    return len(range(0, n_tokens - context, step))
 
 
 def draw_epoch_order(n: int, generator: torch.Generator, *, shuffle: bool) -> np.ndarray:

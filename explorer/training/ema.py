@@ -15,7 +15,7 @@ from typing import TypedDict
 import torch
 from torch import Tensor, nn
 
-from explorer.training.saved_state import require_same_names, require_same_shape
+from explorer.training.saved_state import lay_out_like, require_same_names, require_same_shape
 
 
 class AverageState(TypedDict):
@@ -84,4 +84,4 @@ class WeightAverage:
             require_same_shape(name, state["weights"][name], average)
         self._n_updates = state["n_updates"]
         for name, average in self._averages.items():
-            average.copy_(state["weights"][name])
+            average.copy_(lay_out_like(state["weights"][name], average))

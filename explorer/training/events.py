@@ -212,9 +212,8 @@ def event_from_json(values: Mapping[str, Any]) -> Event:
     if kind is Started:
         fields["damaged"] = tuple(fields.get("damaged", ()))
     numbers = {name for name, type_ in kind.__annotations__.items() if type_ == "float"}
-    given: dict[str, Any] = {
-        k: math.nan if v is None and k in numbers else v for k, v in fields.items()
-    }
+    for name in numbers & fields.keys():
+        fields[name] = math.nan if fields[name] is None else fields[name]
     try:
         return kind(**fields)
     except TypeError as error:

@@ -27,6 +27,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from explorer.training.run_config import OptimiserConfig
 from explorer.training.saved_state import (
+    lay_out_like,
     make_state_error,
     require_same_names,
     require_same_shape,
@@ -94,8 +95,7 @@ class Optimiser:
             part.state.pop(parameter, None)
             if state[name]:
                 part.state[parameter] = {
-                    key: tensor.detach().to(parameter.device, copy=True)
-                    for key, tensor in state[name].items()
+                    key: lay_out_like(tensor, parameter) for key, tensor in state[name].items()
                 }
 
     def _check(self, state: Mapping[str, Mapping[str, Tensor]]) -> None:

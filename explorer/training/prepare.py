@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from explorer.datasets.text import split_text, tokenize_text
-from explorer.errors import Stopped
-from explorer.training.run_config import RunConfig
+from explorer.datasets.windows import count_windows
+from explorer.errors import ConfigError, Stopped
+from explorer.training.run_config import DataConfig, RunConfig
 from explorer.training.run_folder import RunFolder, make_run_id
 
 if TYPE_CHECKING:
@@ -90,12 +91,32 @@ def make_run(
         (making.path / "tokens").mkdir(parents=True)
         n_tokens = yield from _write_tokens(making, content, tokenizer, cancelled)
         config = make_config(tokenizer.vocab_size, n_tokens["training"], n_tokens["validation"])
+        check_windows(config.data, n_tokens)
         _finish(making, config, content, tokenizer, about)
         making.path.rename(run.path)
     except BaseException:  # also when the generator is closed: half a run is none
         shutil.rmtree(making.path, ignore_errors=True)
         raise
     yield run
+
+
+def check_windows(data: DataConfig, n_tokens: Mapping[str, int]) -> None:
+    """Refuse a text that does not make one batch, before a process is started for it.
+
+    Args:
+        data: How the text becomes batches.
+        n_tokens: Part -> its tokens.
+
+    Raises:
+        ConfigError: A part is shorter than a window, or the training part than a batch.
+    """
+    n_windows = {n: count_windows(n_tokens[n], data.context, data.stride) for n in n_tokens}
+    if n_windows["training"] < data.batch_size:
+        problem = (
+            f"the training part has {n_windows['training']} windows of {data.context} tokens, a "
+            f"batch wants {data.batch_size}; choose a smaller batch, or a longer text"
+        )
+        raise ConfigError(problem, code="run-setting", problem=problem)
 
 
 def _write_tokens(
@@ -130,13 +151,10 @@ def _finish(
     tokenizer: Tokenizer,
     about: Mapping[str, Any],
 ) -> None:
-    # late: reading configurations needs none of it
-    from explorer.training.objectives import get_objective
-    from models.tokenizers.saving import save_tokenizer
+    from models.tokenizers.saving import save_tokenizer  # late: tests of texts need none of it
 
     run.text_file.write_text(content.text, encoding="utf-8", newline="\n")
     run.tokenizer_folder.mkdir()
     save_tokenizer(tokenizer, run.tokenizer_folder)
     run.write_config(config)
     run.write_about({"name": config.name, "created_at": time.time(), **about})
-    get_objective(config.objective).open_data(run, config)  # what cannot be trained fails here

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.datasets.text import read_text, tokenize_text
+from explorer.datasets.windows import count_windows
 from explorer.errors import Stopped, TokenizerError
 from explorer.training.prepare import RunText
 from explorer.training.run_config import RunConfig
@@ -40,7 +41,7 @@ class TextSize:
         """Batches that one evaluation of both parts reads."""
         context, batch_size = config.data.context, config.data.batch_size
         windows = (
-            len(range(0, n - context, config.data.stride or context))
+            count_windows(n, context, config.data.stride)
             for n in (self.n_training_tokens, self.n_validation_tokens)
         )
         counts = [-(-n // batch_size) for n in windows]

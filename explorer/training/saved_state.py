@@ -1,6 +1,7 @@
-"""What a saved state must agree with before training goes on from it."""
+"""Saved state: what it must agree with before training goes on from it, and how it is laid out."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from torch import Tensor
 
@@ -35,3 +36,16 @@ def require_same_shape(name: str, found: Tensor, expected: Tensor) -> None:
     """
     if found.shape != expected.shape:
         raise make_state_error(f"{name} is {tuple(found.shape)}, not {tuple(expected.shape)}")
+
+
+def lay_out_like(saved: Tensor, parameter: Any) -> Tensor:
+    """A copy of a saved tensor as the parameter is: on its device, and in parts where it is.
+
+    Under `fully_shard` each process holds a part; all call this together with the whole.
+    """
+    saved = saved.detach().to(parameter.device, copy=True)
+    if saved.ndim == 0 or not hasattr(parameter, "device_mesh"):  # a count is whole everywhere
+        return saved
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(saved, parameter.device_mesh, parameter.placements)

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from models.config import (
     FULL,
     AttentionConfig,
-    DropoutConfig,
     FfnConfig,
     ModelConfig,
     NormConfig,
@@ -32,8 +31,7 @@ from models.config import (
 )
 from models.errors import ConfigError
 from models.family import Family, Settings
-from models.hf_layout import hf_rules, read_gated_ffn
-from models.hf_rope import read_rope
+from models.hf_layout import UsualValues, hf_rules, read_hf_config
 from models.mla_config import MlaConfig
 from models.rope_config import RopeConfig
 from models.weight_rules import Layout, RuleTable, WeightRule
@@ -84,19 +82,14 @@ def config_from_hf(values: Mapping[str, Any]) -> ModelConfig:
     if not is_plain:
         _refuse_experts(settings, len(layer_types))
     positions: Positions = "learned" if is_plain else "rope"
-    return ModelConfig(
-        vocab_size=settings.whole("vocab_size"),
-        context_length=settings.whole("max_position_embeddings", 4_096),
-        d_model=settings.whole("hidden_size"),
-        layer_types=layer_types,
+    return read_hf_config(
+        settings,
+        UsualValues(context_length=4_096),
+        layer_types,
         attention=_read_heads(settings, _score_scale(Settings(values)), is_plain),
         mla=_read_plain_mla(settings) if is_plain else _read_mla(settings),
-        ffn=read_gated_ffn(settings, "hidden_act", "silu"),
-        norm=NormConfig(kind="rmsnorm", eps=settings.number("rms_norm_eps", 1e-6)),
         positions=positions,
-        rope={} if is_plain else read_rope(settings, layer_types),
-        tied_head=settings.flag("tie_word_embeddings", False),
-        dropout=DropoutConfig(attention=settings.number("attention_dropout", 0.0)),
+        rope={} if is_plain else None,
     )
 
 

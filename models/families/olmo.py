@@ -72,7 +72,23 @@ OLMO3_32B = replace(
     ffn=replace(OLMO3_7B.ffn, d_ff=27_648),
 )
 
-PRESETS: Mapping[str, ModelConfig] = {"olmo3-7b": OLMO3_7B, "olmo3-32b": OLMO3_32B}
+# huggingface.co/allenai/OLMo-2-0425-1B/blob/main/config.json
+OLMO2_1B = replace(
+    OLMO3_7B,
+    vocab_size=100_352,
+    context_length=4_096,
+    d_model=2_048,
+    layer_types=(FULL,) * 16,
+    attention=AttentionConfig(n_heads=16, n_kv_heads=16, d_head=128, qk_norm="full"),
+    ffn=replace(OLMO3_7B.ffn, d_ff=8_192),
+    rope={FULL: RopeConfig(theta=500_000.0)},
+)
+
+PRESETS: Mapping[str, ModelConfig] = {
+    "olmo2-1b": OLMO2_1B,
+    "olmo3-7b": OLMO3_7B,
+    "olmo3-32b": OLMO3_32B,
+}
 
 
 USUAL = UsualValues(context_length=2_048, eps=1e-5)

@@ -4,10 +4,16 @@ Start with tokenizer.py (what each of them can do). Then the formats: files.py (
 folders), gguf_vocabulary.py, rank_files.py (GPT-2, tiktoken, Llama 3), sentencepiece_folder.py
 (Llama 2, Mistral, Gemma), and fitting.py (whether it belongs to a model); chat.py (how a
 conversation becomes one text), chat_format.py (for models that do not say it themselves) and
-streaming.py (how an answer becomes text token by token). To make one: characters.py; to write one:
-saving.py. Nothing here needs torch.
+streaming.py (how an answer becomes text token by token). To make one: bpe_trainer.py,
+characters.py; to write one: saving.py. Nothing here needs torch.
 """
 
+from models.tokenizers.bpe_merger import MergeStep, PairCount
+from models.tokenizers.bpe_trainer import (
+    BpeVocabulary,
+    iterate_merges,
+    train_bpe,
+)
 from models.tokenizers.characters import train_character_tokenizer
 from models.tokenizers.chat import ChatTemplate
 from models.tokenizers.chat_files import (
@@ -28,12 +34,16 @@ from models.tokenizers.tokenizer import Tokenizer
 __all__ = [
     "CHATML",
     "ChatFormat",
+    "BpeVocabulary",
     "ChatTemplate",
+    "MergeStep",
+    "PairCount",
     "StreamDecoder",
     "Tokenizer",
     "default_chat_template",
     "fit_tokenizer",
     "gguf_chat_template",
+    "iterate_merges",
     "load_chat_template",
     "load_gguf_tokenizer",
     "load_gpt2_tokenizer",
@@ -42,5 +52,6 @@ __all__ = [
     "load_tiktoken",
     "load_tokenizer",
     "save_tokenizer",
+    "train_bpe",
     "train_character_tokenizer",
 ]

@@ -11,14 +11,13 @@ A token that is never down to two parts cannot come from joining, only from bein
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from models.errors import TokenizerError
 from models.tokenizers.byte_table import byte_to_character
-from models.tokenizers.rank_files import GPT2_WORDS, RankTokenizer
+from models.tokenizers.rank_files import GPT2_WORDS, RankTokenizer, to_library_pattern
 
 if TYPE_CHECKING:
     from tokenizers import pre_tokenizers
@@ -91,10 +90,8 @@ def _build_word_cutter(word_pattern: str) -> pre_tokenizers.PreTokenizer:
 
     if word_pattern == GPT2_WORDS:
         return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    # In this library "++" repeats a repetition, and "$" is the end of any line.
-    pattern = re.sub(r"([+*?]|\{\d+,\d+\})\+", r"\1", word_pattern).replace("$", r"\z")
     steps = [
-        pre_tokenizers.Split(Regex(pattern), behavior="isolated"),
+        pre_tokenizers.Split(Regex(to_library_pattern(word_pattern)), behavior="isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
     ]
     return pre_tokenizers.Sequence(steps)

@@ -303,3 +303,11 @@ def load_gpt2_folder(folder: Path) -> RankTokenizer | None:
                 raise damaged_file(added, f"ids {json.dumps(more)} do not follow the vocabulary")
             return tokenizer
     return None
+
+
+def to_library_pattern(word_pattern: str) -> str:
+    r"""A pattern of rank_files.py for the `tokenizers` library.
+
+    There "++" repeats a repetition instead of keeping what it took, and "$" is the end of any line.
+    """
+    return re.sub(r"([+*?]|\{\d+,\d+\})\+", r"\1", word_pattern).replace("$", r"\z")

@@ -27,6 +27,7 @@ WORDS = load_words()
 PUBLIC = {
     *("open_model", "cancel_model", "unload_model", "tokenize", "attention", "chat"),
     *("chat_send", "chat_regenerate", "chat_another", "chat_edit", "chat_stop", "chat_clear"),
+    *("measure_format", "stop_measuring"),
 }
 
 
@@ -61,6 +62,17 @@ def test_the_catalogue_tells_size_licence_and_presence() -> None:
         "needs download",
         "needs download",
     ]
+
+
+def test_the_catalogue_marks_counted_sizes_and_gates() -> None:
+    page = "https://huggingface.co/google/gemma-3-1b-it"
+    entry = replace(CATALOGUE[1], size_is_counted=True, gate_page=page)
+    for locale in (ENGLISH, CHINESE):
+        gated, free = make_catalogue_view(WORDS, locale, [entry, CATALOGUE[0]], None)["rows"]
+        assert gated["detail"] == "GPT-2 · ≈ 548 MB · MIT"
+        assert page in gated["gate_text"]
+        assert "HF_TOKEN" in gated["gate_text"]
+        assert free["gate_text"] == ""
 
 
 def test_the_catalogue_tells_what_fits_in_the_chosen_format() -> None:

@@ -3,6 +3,7 @@
 import gc
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import weakref
@@ -19,6 +20,7 @@ from explorer.store import ModelStore
 from explorer.uploads import Uploads
 from models import build_decoder, load_model
 from models.families import book_gpt
+from models.registry import CATALOGUE, FAMILIES
 from models.weight_rules import save_weights
 
 SMOLLM2 = "smollm2-135m-instruct"
@@ -134,6 +136,40 @@ def test_the_catalogue_says_what_is_here(real_store, smollm2_file):
     # the offline pack's file is smaller than the one that a download would fetch
     assert entries[SMOLLM2].size_bytes == smollm2_file.stat().st_size
     assert entries["gpt2"].size_bytes == 548_105_171
+
+
+def test_the_catalogue_is_told_with_no_network(real_store, monkeypatch):
+    """What is not here says so; sizes come from the files' own numbers or the configuration."""
+
+    def refuse(*_):
+        raise OSError("no network in this test")
+
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    entries = {entry.id: entry for entry in real_store.catalogue()}
+    assert len(entries) >= 15
+    for entry in entries.values():
+        assert entry.presence == "here" or entry.size_bytes > 10**8
+        assert set(entry.fits) == {"float32", "bfloat16", "int8"}
+        assert entry.licence
+        assert entry.fits["float32"].weight_bytes >= 2 * entry.fits["bfloat16"].weight_bytes * 0.99
+    # two bytes for each of the published numbers of parameters, the copied head included
+    assert entries["qwen3-0.6b"].size_bytes == 2 * 751_632_384
+    assert entries["llama3.2-1b-instruct"].size_bytes == 2 * 1_235_814_400
+    assert entries["llama3.2-1b-instruct"].size_is_counted
+    assert not entries["gpt2"].size_is_counted
+    gated = {id_ for id_, entry in entries.items() if entry.gate_page}
+    assert all(id_.startswith(("llama3", "gemma")) for id_ in gated)
+    page = entries["gemma3-1b-it"].gate_page
+    assert page == "https://huggingface.co/google/gemma-3-1b-it"
+
+
+def test_every_catalogue_model_names_a_family_and_a_preset_of_ours():
+    names = {family.name: family for family in FAMILIES}
+    for model in CATALOGUE.values():
+        assert model.preset in names[model.family].presets
+        assert model.hub_id.count("/") == 1
 
 
 def write_tokenizer(folder, n_words, n_special):

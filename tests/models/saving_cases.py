@@ -166,6 +166,9 @@ OTHERS = {
     "other rotations in qwen's windows": replace(MIXED, rope=TWO_ROPES),
     "dynamic from another context": scaled(DynamicNtkScaling(factor=2.0, original_context=61)),
     "windows in some layers": MIXED,
+    "no norms": replace(LLAMA, norm=NormConfig(kind="none")),
+    "no residual stream": replace(GPT2, residual=False),
+    "no causal mask": with_heads(LLAMA, causal=False),
     "scaled embeddings": replace(LLAMA, embedding_scale=2.0),
 }
 

@@ -10,10 +10,12 @@ from safetensors import safe_open
 
 from models import load_model, save_model
 from models.config import DropoutConfig
-from models.errors import ConfigError, WeightError
+from models.errors import ConfigError, TokenizerError, WeightError
 from models.quantize import replace_with_int8
 from models.registry import FAMILIES, presets
 from models.saving_layout import choose_saving_layout
+from models.tokenizers import ChatTemplate
+from models.tokenizers.characters import train_character_tokenizer
 from tests.models.saving_cases import (
     GPT2,
     IN_TRANSFORMERS,
@@ -28,8 +30,12 @@ CASES = {
     **IN_TRANSFORMERS,
     **{name: (config, "glassbox") for name, config in OTHERS.items()},
 }
-# Presets whose layout is an equal one of another name.
-EQUAL_LAYOUTS = {"mistral-7b-v0.3": "Llama"}
+# Presets that another family's layout says as well, or that only our own does.
+OTHER_LAYOUTS = {
+    "mistral-7b-v0.3": "Llama",
+    "mla-plain-tiny": "Glassbox",
+    "mla-rope-tiny": "Glassbox",
+}
 
 
 @pytest.fixture(params=CASES)
@@ -67,10 +73,10 @@ def test_saved_anew_the_files_are_the_same(case, tmp_path):
 
 
 @pytest.mark.parametrize("name", presets())
-def test_a_preset_is_saved_in_the_layout_of_its_own_family(name):
+def test_a_preset_is_saved_in_a_layout_that_says_all_of_it(name):
     config = presets()[name]
     own = next(family.name for family in FAMILIES if name in family.presets)
-    assert choose_saving_layout(config).family.name == EQUAL_LAYOUTS.get(name, own)
+    assert choose_saving_layout(config).family.name == OTHER_LAYOUTS.get(name, own)
 
 
 def test_what_only_matters_before_and_during_training_decides_no_layout():
@@ -134,6 +140,51 @@ def test_a_folder_that_is_there_holds_the_new_model_afterwards(tmp_path):
     loaded = load_model(tmp_path)
     assert loaded.config == GPT2
     assert loaded.stop_ids == frozenset()
+
+
+# ---------------------------------------------------------------------------------- tokenizer
+WORDS = "the quick brown fox jumps over the lazy dog, 1 2 3!"
+
+
+@pytest.mark.parametrize("config", [LLAMA, OTHERS["course gpt"]], ids=["llama", "course gpt"])
+def test_the_tokenizer_and_its_end_token_come_back(config, tmp_path):
+    tokenizer = train_character_tokenizer(WORDS)
+    save_model(tmp_path, random_model(config), tokenizer=tokenizer)
+    loaded = load_model(tmp_path)
+    ids = loaded.tokenizer.encode(WORDS + "<|endoftext|>", special=True)
+    assert ids == tokenizer.encode(WORDS + "<|endoftext|>", special=True)
+    assert loaded.stop_ids == {tokenizer.eos_id} == {ids[-1]}
+    generation = json.loads((tmp_path / "generation_config.json").read_text())
+    assert generation == {"bos_token_id": ids[-1], "eos_token_id": ids[-1]}
+    assert json.loads((tmp_path / "config.json").read_text())["eos_token_id"] == ids[-1]
+    assert loaded.config == replace(config, dropout=loaded.config.dropout)
+
+
+def test_without_an_end_token_nothing_stops_an_answer(tmp_path):
+    save_model(
+        tmp_path,
+        random_model(LLAMA),
+        tokenizer=train_character_tokenizer(WORDS, special_tokens=()),
+    )
+    assert not (tmp_path / "generation_config.json").exists()
+    assert load_model(tmp_path).stop_ids == frozenset()
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(tmp_path):
+    alphabet = "".join(map(chr, range(200, 400)))
+    with pytest.raises(TokenizerError, match="201"):
+        save_model(
+            tmp_path / "m", random_model(LLAMA), tokenizer=train_character_tokenizer(alphabet)
+        )
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_chat_template_comes_back(tmp_path):
+    tokenizer = train_character_tokenizer(WORDS)
+    chat = ChatTemplate("{% for m in messages %}{{ m.content }}!{% endfor %}", tokenizer)
+    save_model(tmp_path, random_model(LLAMA), tokenizer=tokenizer, chat=chat)
+    message = [{"role": "user", "content": "the fox"}]
+    assert load_model(tmp_path).chat.encode(message) == tokenizer.encode("the fox!")
 
 
 # ------------------------------------------------------------------------------------ refused

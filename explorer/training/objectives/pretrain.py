@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from explorer.datasets.windows import TokenWindows
 from explorer.training.objectives.objective import IGNORED, Batch, Objective, TrainingData
+from explorer.training.prepare import check_windows
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
 from models.decoder import Decoder
@@ -59,13 +60,8 @@ def open_data(run: RunFolder, config: RunConfig) -> TrainingData:
     """
     training = _open_part(run, config, "training")
     validation = _open_part(run, config, "validation")
-    n_windows, batch_size = training.n_examples, config.data.batch_size
-    if n_windows < batch_size:
-        problem = (
-            f"the training part has {n_windows} windows of {config.data.context} tokens, a batch "
-            f"wants {batch_size}; choose a batch of at most {n_windows}, or a longer text"
-        )
-        raise ConfigError(problem, code="run-setting", problem=problem)
+    sizes = {"training": training.windows.ids.size, "validation": validation.windows.ids.size}
+    check_windows(config.data, sizes)
     return TrainingData(training, validation)
 
 
