@@ -39,18 +39,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", nargs="?", type=Path, help="folder of the run")
     parser.add_argument("--warm", action="store_true", help="wait for a folder on standard input")
+    parser.add_argument(
+        "--shared-by",
+        choices=("ddp", "fsdp"),
+        default="ddp",
+        help="under torchrun: each process holds the whole model, or a part (default: ddp)",
+    )
     options = parser.parse_args(arguments)
     if options.warm == (options.folder is not None):
         parser.error("give the folder of a run, or --warm")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
-    return _serve_one() if options.warm else run_folder(options.folder)
+    if options.warm:
+        return _serve_one()
+    return run_folder(options.folder, options.shared_by)
 
 
-def run_folder(folder: Path) -> int:
+def run_folder(folder: Path, shared_by: str = "ddp") -> int:
     """Train one run and print what happens, a line each.
 
     Args:
         folder: Its folder.
+        shared_by: How the processes of `torchrun` share the model.
 
     Returns:
         0; 1 when the run failed; 2 when it could not be begun.
@@ -62,8 +71,10 @@ def run_folder(folder: Path) -> int:
     failed = False
     try:
         _set_threads(folder)
-        for event in train(folder):
-            print(json.dumps(event_to_json(event), ensure_ascii=False), flush=True)
+        is_first = os.environ.get("RANK", "0") == "0"
+        for event in train(folder, shared_by="fsdp" if shared_by == "fsdp" else "ddp"):
+            if is_first:
+                print(json.dumps(event_to_json(event), ensure_ascii=False), flush=True)
             failed = isinstance(event, Failed)
     except ExplorerError as error:
         print(error.message, file=sys.stderr, flush=True)

@@ -23,6 +23,7 @@ import torch
 from explorer.training.durable_files import flush_files, flush_folder, write_json_durably
 from explorer.training.run_folder import RunFolder, checkpoint_name
 from explorer.training.training_state import TrainingState
+from models.decoder import Decoder
 from models.errors import ExplorerError
 from models.loading import load_model
 from models.saving import save_model
@@ -75,11 +76,13 @@ def save_checkpoint(
     Raises:
         OSError: It cannot be written; the older ones are as they were.
     """
-    name = checkpoint_name(state.step)
+    name, model, values = checkpoint_name(state.step), state.whole_model(), state.to_dict()
+    if model is None:  # the first process writes
+        return SavedCheckpoint(name, 0)
     unfinished = run.path / f"{_UNFINISHED}{name}"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        n_bytes = _write(unfinished, state, tokenizer)
+        n_bytes = _write(unfinished, model, values, tokenizer)
         shutil.rmtree(run.path / name, ignore_errors=True)  # of a run that went on from before it
         unfinished.rename(run.path / name)
     except OSError:
@@ -97,8 +100,9 @@ def restore_newest(run: RunFolder, state: TrainingState) -> Restored:
         run: The run.
         state: A state of the run's configuration; unchanged where nothing is found.
     """
-    for left in run.path.glob(f"{_UNFINISHED}*"):
-        shutil.rmtree(left, ignore_errors=True)
+    if state.processes.is_first:
+        for left in run.path.glob(f"{_UNFINISHED}*"):
+            shutil.rmtree(left, ignore_errors=True)
     damaged: list[str] = []
     for step in reversed(run.checkpoint_steps()):
         folder = run.checkpoint(step)
@@ -112,13 +116,15 @@ def restore_newest(run: RunFolder, state: TrainingState) -> Restored:
     return Restored(None, tuple(damaged))
 
 
-def _write(folder: Path, state: TrainingState, tokenizer: Tokenizer | None) -> int:
+def _write(
+    folder: Path, model: Decoder, values: dict[str, Any], tokenizer: Tokenizer | None
+) -> int:
     folder.mkdir(parents=True)
-    save_model(folder, state.model, tokenizer=tokenizer)
-    torch.save(state.to_dict(), folder / TRAINING_FILE)
+    save_model(folder, model, tokenizer=tokenizer)
+    torch.save(values, folder / TRAINING_FILE)
     n_bytes = flush_files(folder)
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-    write_json_durably(folder / SEAL_FILE, {"step": state.step, "sizes": sizes})
+    write_json_durably(folder / SEAL_FILE, {"step": values["step"], "sizes": sizes})
     return n_bytes
 
 
@@ -160,6 +166,6 @@ def _try_restore(
     """Whether it belongs to this run; a folder of another architecture was put there by hand."""
     try:
         state.restore(weights, values)
-    except (RuntimeError, KeyError, ValueError, TypeError):
+    except (ExplorerError, RuntimeError, KeyError, ValueError, TypeError):
         return False
     return True

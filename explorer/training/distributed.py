@@ -208,3 +208,19 @@ def gather_full_state(state: Any, processes: Processes) -> Any:
     if hasattr(whole, "full_tensor"):  # a DTensor: each process holds a part
         whole = whole.full_tensor()
     return whole.cpu() if processes.is_first else whole.new_empty(0, device="cpu")
+
+
+def scatter_like(whole: Tensor, parameter: Tensor) -> Tensor:
+    """The part of a whole tensor that belongs to this process's part of a parameter.
+
+    Args:
+        whole: The same in all processes.
+        parameter: A parameter of a wrapped model; one that is not shared out takes `whole` as it
+            is.
+    """
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    if not isinstance(parameter, DTensor) or whole.shape != parameter.shape:
+        return whole
+    on_device = whole.to(parameter.device, parameter.dtype)
+    return distribute_tensor(on_device, parameter.device_mesh, parameter.placements)

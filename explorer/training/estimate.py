@@ -179,6 +179,7 @@ def measure_step(config: RunConfig) -> Probe:
         config: The run; its files are not needed.
     """
     from explorer.training.devices import choose_device
+    from explorer.training.distributed import Processes
     from explorer.training.objectives import get_objective
     from explorer.training.objectives.objective import TrainingData
     from explorer.training.steps import take_step
@@ -187,7 +188,10 @@ def measure_step(config: RunConfig) -> Probe:
     objective = get_objective(config.objective)
     examples = _random_examples(config)
     with _watch_memory() as peak:
-        state = make_state(config, TrainingData(examples, examples), choose_device(config.device))
+        device = choose_device(config.device)
+        state = make_state(
+            config, TrainingData(examples, examples), Processes(device_type=device.type)
+        )
 
         def step() -> None:
             take_step(state, config, objective.compute_loss_sum, 1e-9)

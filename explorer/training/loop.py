@@ -14,8 +14,8 @@ import errno
 import sys
 import time
 import traceback
-from collections.abc import Generator
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,13 @@ import torch
 
 from explorer.training.checkpoint import restore_newest, save_checkpoint
 from explorer.training.devices import choose_device, measure_peak_flops, name_device
+from explorer.training.distributed import (
+    Processes,
+    SharedBy,
+    connect,
+    disconnect,
+    hear_first,
+)
 from explorer.training.evaluate import compute_mean_loss, write_sample
 from explorer.training.event_log import EventLog, read_events
 from explorer.training.events import (
@@ -40,7 +47,7 @@ from explorer.training.events import (
 )
 from explorer.training.objectives import get_objective
 from explorer.training.run_config import RunConfig
-from explorer.training.run_folder import RunFolder
+from explorer.training.run_folder import ACTIONS, Action, RunFolder
 from explorer.training.run_lock import hold_lock
 from explorer.training.schedules import compute_learning_rate
 from explorer.training.steps import NotFinite, take_step
@@ -58,11 +65,12 @@ DURABLE = (Started, Saved, Finished, Failed, Paused)
 BACKWARD_COST = 2  # gradients by inputs and by weights: two products for each one of the forward
 
 
-def train(folder: Path) -> Generator[Event, None, None]:
+def train(folder: Path, *, shared_by: SharedBy = "ddp") -> Generator[Event, None, None]:
     """Train a run from where it is to its end.
 
     Args:
         folder: The run's folder: config.json, tokens, tokenizer.
+        shared_by: Under `torchrun`: whether each process holds the whole model or a part.
 
     Yields:
         What happens, after it was written to events.jsonl. A fault of the run is yielded as
@@ -74,10 +82,24 @@ def train(folder: Path) -> Generator[Event, None, None]:
     """
     run = RunFolder(folder)
     config = run.read_config()
+    processes = connect(choose_device(config.device).type)
+    try:
+        with _write_alone(run, processes) as log:
+            loop = TrainingLoop(run, config, log, processes, shared_by)
+            with closing(loop.run_guarded()) as events:
+                yield from events
+    finally:
+        disconnect(processes)
+
+
+@contextmanager
+def _write_alone(run: RunFolder, processes: Processes) -> Iterator[EventLog | None]:
+    """The lock and the log, for the first of the processes that share a run."""
+    if not processes.is_first:
+        yield None
+        return
     with hold_lock(run.lock_file), EventLog(run.events_file) as log:
-        loop = TrainingLoop(run, config, log)
-        with closing(loop.run_guarded()) as events:
-            yield from events
+        yield log
 
 
 class TrainingLoop:
@@ -86,14 +108,25 @@ class TrainingLoop:
     Args:
         run: Its files.
         config: What to do.
-        log: Where events go.
+        log: Where events go; None in all processes but the first.
+        processes: Those that share the run.
+        shared_by: How.
     """
 
-    def __init__(self, run: RunFolder, config: RunConfig, log: EventLog) -> None:
+    def __init__(
+        self,
+        run: RunFolder,
+        config: RunConfig,
+        log: EventLog | None,
+        processes: Processes,
+        shared_by: SharedBy,
+    ) -> None:
         self._run = run
         self._config = config
         self._log = log
-        self._reserve = run.path / ".reserve"
+        self._processes = processes
+        self._shared_by = shared_by
+        self._reserve = run.path / f".reserve-{processes.rank}"
         self._seen: frozenset[type[Event]] = frozenset()
 
     def run_guarded(self) -> Generator[Event, None, None]:
@@ -136,9 +169,8 @@ class TrainingLoop:
         config = self._config
         self._objective = get_objective(config.objective)
         self._data = self._objective.open_data(self._run, config)
-        self._device = choose_device(config.device)
         self._tokenizer = _load_tokenizer(self._run.tokenizer_folder)
-        self._state = make_state(config, self._data, self._device)
+        self._state = make_state(config, self._data, self._processes, shared_by=self._shared_by)
         earlier = read_events(self._run.events_file)
         restored = restore_newest(self._run, self._state)
         step = self._state.step
@@ -161,8 +193,9 @@ class TrainingLoop:
             tokens_per_step=config.data.tokens_per_step,
             steps_per_epoch=max(1, feed.batches_per_epoch // config.data.accumulate),
             flops_per_token=float(forward * (1 + BACKWARD_COST)),
-            peak_flops_per_s=measure_peak_flops(self._device, dtype),
-            device=name_device(self._device),
+            peak_flops_per_s=measure_peak_flops(self._processes.device, dtype),
+            device=name_device(self._processes.device),
+            n_processes=self._processes.world,
             lost_steps=self._lost_steps,
             damaged=self._damaged,
         )
@@ -247,11 +280,11 @@ class TrainingLoop:
 
     def _obey(self) -> Generator[Event, None, StopReason | None]:
         """Do what is asked; returns why the run ends, or None."""
-        action = self._run.asked()
+        action = self._asked()
         if action == "pause":
             yield self._save()
             yield self._note(Paused)
-            while (action := self._run.asked()) == "pause":
+            while (action := self._asked()) == "pause":
                 time.sleep(PAUSE_CHECK_S)
             if action == "run":
                 yield self._note(Resumed)
@@ -259,6 +292,11 @@ class TrainingLoop:
             yield self._save()
         reasons: dict[str, StopReason] = {"stop": "stopped", "keep": "kept"}
         return reasons.get(action)
+
+    def _asked(self) -> Action:
+        """What is asked, in all processes the same: one that stops alone leaves others waiting."""
+        mine = ACTIONS.index(self._run.asked()) if self._processes.is_first else 0
+        return ACTIONS[hear_first(mine, self._processes)]
 
     def _fail(self, error: Exception, step: int) -> Event:
         self._reserve.unlink(missing_ok=True)
@@ -280,7 +318,8 @@ class TrainingLoop:
         return self._write(kind(step=self._state.step, at=time.time(), **values))
 
     def _write(self, event: Event) -> Event:
-        self._log.append(event, durable=isinstance(event, DURABLE))
+        if self._log is not None:
+            self._log.append(event, durable=isinstance(event, DURABLE))
         return event
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Measured sizes kept; a size is three numbers.
 _KEPT_SIZES = 64
+END_OF_TEXT = "<|endoftext|>"
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,12 @@ def build_tokenizer(setup: RunSetup, text: str) -> Tokenizer:
 
         return train_character_tokenizer(text)
     if setup.tokenizer == "bpe":
-        from models.tokenizers.bpe_trainer import train_bpe_tokenizer
+        from models.tokenizers.bpe_trainer import train_bpe
 
-        return train_bpe_tokenizer(text, vocab_size=setup.vocab_size)
+        special = (END_OF_TEXT,)
+        return train_bpe(text, vocab_size=setup.vocab_size, special_tokens=special).to_tokenizer(
+            "byte pairs of this text"
+        )
     from models.tokenizers.packed_gpt2 import load_packed_gpt2_tokenizer
 
     packed = load_packed_gpt2_tokenizer()

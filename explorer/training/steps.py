@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from explorer.training.distributed import average, set_gradient_exchange
 from explorer.training.finite_checks import find_non_finite
 from explorer.training.objectives.objective import Batch, LossFunction
 from explorer.training.optimisers import clip_gradients
@@ -81,19 +82,22 @@ def take_step(
     Raises:
         NotFinite: Loss or gradients are; weights, data and dropout are as before.
     """
-    model = state.model
-    before = _Place(state.feed.state(), state.dropout.get_state())
-    batches = [state.feed.next_batch().to(model.device) for _ in range(config.data.accumulate)]
-    n_targets = sum(batch.count_targets() for batch in batches)
-    loss = torch.zeros((), device=model.device)
-    for batch in batches:
-        with _precision(config, model.device):
-            part = compute_loss_sum(model, batch, state.dropout, config.recompute) / n_targets
+    processes, before = state.processes, _Place(state.feed.state(), state.dropout.get_state())
+    batches = [state.feed.next_batch() for _ in range(config.data.accumulate)]
+    # each process averages its own rows, and the exchange averages the processes
+    n_targets = sum(batch.count_targets() for batch in batches) / processes.world
+    mine = [_take_rows(batch, state) for batch in batches]
+    loss = torch.zeros((), device=processes.device)
+    for i, batch in enumerate(mine):
+        set_gradient_exchange(state.wrapped, wanted=i == len(mine) - 1)
+        with _precision(config, processes.device):
+            total = compute_loss_sum(state.wrapped, batch, state.dropout, config.recompute)
+            part = total / n_targets
         part.backward()
         loss += part.detach()
-    norm = clip_gradients(model, config.optimiser.clip_norm)
-    result = StepResult(float(loss), float(norm))
-    _require_finite(result, state, batches, before)
+    norm = clip_gradients(state.model, config.optimiser.clip_norm)
+    result = StepResult(average(float(loss), processes), float(norm))
+    _require_finite(result, state, mine, before)
     state.optimiser.step(learning_rate)
     state.optimiser.zero_grad()
     state.step += 1
@@ -101,6 +105,19 @@ def take_step(
     if state.average is not None:
         state.average.update()
     return result
+
+
+def _take_rows(batch: Batch, state: TrainingState) -> Batch:
+    """The rows of this process, where it computes.
+
+    Dropout of the others is drawn anew in each step from seed, step and rank: their states need not
+    be saved, and no two processes drop the same.
+    """
+    processes = state.processes
+    if not processes.is_first:
+        state.dropout.manual_seed(hash((state.dropout.initial_seed(), state.step, processes.rank)))
+    chosen = processes.take_rows(torch.arange(len(batch.ids)))
+    return batch.rows(slice(int(chosen[0]), int(chosen[-1]) + 1)).to(processes.device)
 
 
 def _precision(config: RunConfig, device: torch.device) -> AbstractContextManager[None]:

@@ -6,12 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from explorer.training.batch_feed import BatchFeed
+from explorer.training.distributed import (
+    Processes,
+    SharedBy,
+    gather_full_state,
+    scatter_like,
+    wrap_model,
+)
 from explorer.training.ema import WeightAverage
 from explorer.training.objectives.objective import TrainingData
 from explorer.training.optimisers import Optimiser, build_optimiser
 from explorer.training.run_config import RunConfig
+from explorer.training.saved_state import require_same_names, require_same_shape
 from models.decoder import Decoder
 from models.initialise import build_decoder
 
@@ -22,6 +31,8 @@ class TrainingState:
 
     Args:
         model: The weights.
+        wrapped: What is called in training: the model, or what shares it with other processes.
+        processes: Those of this run.
         optimiser: Its moments.
         feed: Where it is in the data.
         dropout: Generator of dropout, on the model's device.
@@ -31,6 +42,8 @@ class TrainingState:
     """
 
     model: Decoder
+    wrapped: nn.Module
+    processes: Processes
     optimiser: Optimiser
     feed: BatchFeed
     dropout: torch.Generator
@@ -39,8 +52,11 @@ class TrainingState:
     tokens: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the weights: tensors, numbers and texts, as `weights_only` loading takes them."""
-        return {
+        """All but the weights: tensors, numbers and texts, as `weights_only` loading takes them.
+
+        Called by all processes at once; whole in the first.
+        """
+        values = {
             "step": self.step,
             "tokens": self.tokens,
             "optimiser": self.optimiser.state_dict(),
@@ -48,8 +64,24 @@ class TrainingState:
             "dropout": self.dropout.get_state(),
             "average": None if self.average is None else self.average.state_dict(),
         }
+        return values if self.processes.world == 1 else gather_full_state(values, self.processes)
 
-    def restore(self, weights: dict[str, torch.Tensor], values: dict[str, Any]) -> None:
+    def whole_model(self) -> Decoder | None:
+        """The model with all its weights, to be saved; None in all processes but the first.
+
+        Called by all processes at once.
+        """
+        if self.processes.world == 1:
+            return self.model
+        weights = gather_full_state(dict(self.model.named_parameters()), self.processes)
+        if not self.processes.is_first:
+            return None
+        with torch.device("meta"):
+            whole = Decoder(self.model.config)
+        whole.load_state_dict(weights, assign=True)
+        return whole
+
+    def restore(self, weights: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Go on from what another state gave.
 
         Args:
@@ -57,35 +89,61 @@ class TrainingState:
             values: What `to_dict` gave.
 
         Raises:
-            RuntimeError: Names or shapes are of another model.
+            WeightError: Names or shapes are of another model.
             KeyError: Something is missing.
             ValueError: Something cannot be.
         """
-        self.model.load_state_dict(weights)
-        self.optimiser.load_state_dict(values["optimiser"])
+        parameters = dict(self.model.named_parameters())
+        require_same_names(weights, parameters)
+        for name, parameter in parameters.items():
+            require_same_shape(name, weights[name], parameter)
+
+        def share_out(tensors: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+            return {key: scatter_like(t, parameters[name]) for key, t in tensors.items()}
+
+        moments = values["optimiser"]
+        self.optimiser.load_state_dict(
+            {name: share_out(moments[name], name) for name in parameters}
+        )
         self.feed.restore(values["feed"])
         self.dropout.set_state(values["dropout"])
         if self.average is not None:
-            self.average.load_state_dict(values["average"])
+            averages = values["average"]["weights"]
+            shared = {name: scatter_like(t, parameters[name]) for name, t in averages.items()}
+            self.average.load_state_dict({**values["average"], "weights": shared})
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(scatter_like(weights[name], parameter))
         self.step, self.tokens = int(values["step"]), int(values["tokens"])
 
 
-def make_state(config: RunConfig, data: TrainingData, device: torch.device) -> TrainingState:
+def make_state(
+    config: RunConfig,
+    data: TrainingData,
+    processes: Processes,
+    *,
+    shared_by: SharedBy = "ddp",
+) -> TrainingState:
     """A run before its first step: weights, orders and dropout all follow from the seed.
 
     Args:
         config: The run.
         data: Its data.
-        device: Where it trains.
+        processes: Those of this run, and where they compute.
+        shared_by: How several share the model.
     """
     seed = config.seed
-    model = build_decoder(config.model, torch.Generator().manual_seed(seed), device=device)
+    generator = torch.Generator().manual_seed(seed)
+    model = build_decoder(config.model, generator, device=processes.device)
+    wrapped = wrap_model(model, processes, shared_by)
     return TrainingState(
         model=model,
+        wrapped=wrapped,
+        processes=processes,
         optimiser=build_optimiser(model, config.optimiser),
         feed=BatchFeed(
             data.training, config.data.batch_size, shuffle=config.data.shuffle, seed=seed
         ),
-        dropout=torch.Generator(device).manual_seed(seed),
+        dropout=torch.Generator(processes.device).manual_seed(seed),
         average=None if config.ema_decay is None else WeightAverage(model, config.ema_decay),
     )

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
-from models.decoder import Decoder
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -81,7 +80,8 @@ class TrainingData:
     validation: Examples
 
 
-LossFunction = Callable[[Decoder, Batch, torch.Generator | None, bool], Tensor]
+# (model, or what shares it; batch; generator of dropout; recompute) -> sum of losses
+LossFunction = Callable[[nn.Module, Batch, torch.Generator | None, bool], Tensor]
 
 
 @dataclass(frozen=True)

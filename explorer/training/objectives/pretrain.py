@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from explorer.datasets.windows import TokenWindows
@@ -20,7 +20,6 @@ from explorer.training.objectives.objective import IGNORED, Batch, Objective, Tr
 from explorer.training.prepare import check_windows
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
-from models.decoder import Decoder
 from models.errors import ConfigError, JobError
 
 
@@ -88,7 +87,7 @@ def _open_part(run: RunFolder, config: RunConfig, part: str) -> WindowExamples:
 
 
 def compute_loss_sum(
-    model: Decoder, batch: Batch, generator: torch.Generator | None, recompute: bool
+    model: nn.Module, batch: Batch, generator: torch.Generator | None, recompute: bool
 ) -> Tensor:
     """Cross-entropy of all positions, added up, in nats."""
     logits = model(batch.ids, batch.valid, generator=generator, recompute=recompute)
