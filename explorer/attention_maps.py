@@ -188,7 +188,8 @@ def compute_patterns(maps: AttentionMaps, layer: int) -> Patterns:
 def compute_scores(maps: AttentionMaps, layer: int, head: int, query: int) -> NDArray[np.float32]:
     """Scaled (and soft-capped) products of one query with the keys up to itself; (query + 1,).
 
-    Without a causal mask, with all keys; (T,). A window is not applied: softmax leaves out the keys before it.
+    Without a causal mask, with all keys; (T,). A window is not applied: softmax leaves out the keys
+    before it.
 
     Raises:
         ConfigError: No such layer, head or token.

@@ -20,7 +20,7 @@ from explorer.training.by_hand import FIRST_NET, N_TOKENS, TinySettings
 from explorer.training.by_hand_snippet import say_matrix
 
 PREFIX = "pretrain.hand"
-KATEX = [{"left": "$$", "right": "$$", "display": True}]
+KATEX: list[Any] = [{"left": "$$", "right": "$$", "display": True}]
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,11 +133,8 @@ def _say_column(ctx: AppContext, locale: str, column: str) -> str:
 # ------------------------------------------------------------------------------------ the tables
 def _scores(step: TinyStep) -> Table:
     rows = [str(i) for i in range(N_TOKENS)]
-    inner = (step.net.w1 @ step.net.x).tolist()
-    cells = [
-        list(row) for row in zip(inner, step.hidden.tolist(), step.scores.tolist(), strict=True)
-    ]
-    return rows, ["W1 x", "h", "z"], cells
+    columns = np.stack([step.net.w1 @ step.net.x, step.hidden, step.scores], axis=1)
+    return rows, ["W1 x", "h", "z"], columns.tolist()
 
 
 def _softmax(step: TinyStep) -> Table:

@@ -103,7 +103,7 @@ def wire_panel(
     on = CompareHandlers(ctx)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     options["trigger_mode"] = "always_last"
-    shown = [parts.runs, parts.quantity, parts.tokens, parts.log]
+    shown: list[Any] = [parts.runs, parts.quantity, parts.tokens, parts.log]
     entering = [parts.runs, choice.run, ctx.owner]
     entered = wire(tab.select, on.offer, entering, [parts.runs], **options)
     wire(entered.then, on.show, shown, parts.outputs(), card=head.card, words=ctx.words)
