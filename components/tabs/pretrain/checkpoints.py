@@ -127,7 +127,8 @@ def wire_panel(
     outputs = parts.outputs()
     inputs = [parts.look, choice.run, parts.prompt, ctx.owner]
     wire(tab.select, on.enter, inputs, outputs, **options)
-    wire([live.live.run_change, choice.run.change], on.follow, inputs, outputs, **options)
+    for event in (live.live.run_change, choice.run.change):
+        wire(event, on.follow, inputs, outputs, **options)
     wire(parts.stepper.step, on.step, inputs, outputs, **options)
     wire(parts.prompt.submit, on.read, inputs, outputs, **options)
     moves = (
