@@ -170,21 +170,26 @@ def compute_patterns(maps: AttentionMaps, layer: int) -> Patterns:
     import torch
 
     from models.attention import attention_pattern, attention_scores
-    from models.masks import causal_mask
+    from models.masks import causal_mask, mutual_mask
 
     check_index("layer", layer, maps.n_layers)
     queries = torch.from_numpy(maps.queries[layer])[None]
     keys = torch.from_numpy(maps.keys[layer])[None]
     with torch.inference_mode():
         scores = attention_scores(queries, keys, maps.attention)
-        mask = causal_mask(scores.shape[-1], None, scores.device, maps.window_of(layer))
+        n_tokens, device = scores.shape[-1], scores.device
+        if maps.attention.causal:
+            mask = causal_mask(n_tokens, None, device, maps.window_of(layer))
+        else:
+            mask = mutual_mask(n_tokens, None, device)
         return attention_pattern(scores, mask)[0].numpy()
 
 
 def compute_scores(maps: AttentionMaps, layer: int, head: int, query: int) -> NDArray[np.float32]:
     """Scaled (and soft-capped) products of one query with the keys up to itself; (query + 1,).
 
-    A window is not applied: softmax leaves out the keys before it.
+    Without a causal mask, with all keys; (T,). A window is not applied: softmax leaves out the keys
+    before it.
 
     Raises:
         ConfigError: No such layer, head or token.
@@ -197,7 +202,8 @@ def compute_scores(maps: AttentionMaps, layer: int, head: int, query: int) -> ND
     check_index("head", head, maps.n_heads)
     check_index("token", query, len(maps.ids))
     group = maps.n_heads // maps.n_kv_heads
-    keys = torch.from_numpy(maps.keys[layer][head // group, : query + 1])[None, None]
+    n_keys = query + 1 if maps.attention.causal else len(maps.ids)
+    keys = torch.from_numpy(maps.keys[layer][head // group, :n_keys])[None, None]
     queries = torch.from_numpy(maps.queries[layer][head, query])[None, None, None]
     one_head = replace(maps.attention, n_heads=1, n_kv_heads=1)
     return attention_scores(queries, keys, one_head)[0, 0, 0].numpy()

@@ -33,7 +33,7 @@ from explorer.training.history import RunHistory
 from explorer.training.prepare import make_run
 from explorer.training.run_config import RunConfig
 from explorer.training.run_config_json import run_config_to_json
-from explorer.training.run_folder import RUN_ID, Action, RunFolder
+from explorer.training.run_folder import RUN_ID, RUNS_FOLDER, Action, RunFolder
 from explorer.training.run_texts import (
     TextSize,
     TextSizes,
@@ -44,7 +44,6 @@ from explorer.training.run_texts import (
 from explorer.training.setup import RunSetup
 from models.counting import count_parameters
 
-RUNS_FOLDER = "runs"
 MOST_NAME_CHARACTERS = 80
 
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from explorer.checkpoint_sources import RUN_PREFIX, find_checkpoint, name_checkpoint
 from explorer.errors import Stopped
 from explorer.home import find_home_folder
 from explorer.memory import compute_available_bytes, compute_budget_bytes, give_back_memory
@@ -30,6 +31,7 @@ from explorer.number_formats import DEFAULT_DTYPE, join_dtype, split_dtype
 from explorer.ownership import EVERYBODY, OwnerRule, SharingKey
 from explorer.shared_load import SharedLoad
 from explorer.store_records import CatalogueEntry, Loader, LoadStep, ModelSummary
+from explorer.training.run_folder import RUNS_FOLDER
 from explorer.uploads import UPLOAD_PREFIX, Uploads
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class ModelStore:
             the server are refused.
         operator_sources: Sources that whoever started the app chose; open to all.
         uploads: Where uploaded models are kept; None is below the user's own data folder.
+        runs: Folder of the runs, whose checkpoints open as `run:ID@STEP`; None is the usual one.
         available_bytes: Says how much memory the machine has free now.
 
     Raises:
@@ -68,12 +71,14 @@ class ModelStore:
         public: bool = False,
         operator_sources: Collection[str] = (),
         uploads: Uploads | None = None,
+        runs: Path | None = None,
         available_bytes: Callable[[], int] = compute_available_bytes,
     ) -> None:
         self._loader: Loader = ModelLoader() if loader is None else loader
         chosen = frozenset(split_dtype(source)[0] for source in operator_sources)
         self._rule = OwnerRule(public, chosen)
         self._uploads = Uploads(find_home_folder()) if uploads is None else uploads
+        self._runs = find_home_folder() / RUNS_FOLDER if runs is None else runs
         self._available_bytes = available_bytes
         self._shelf = ModelShelf(compute_budget_bytes() if budget_bytes is None else budget_bytes)
         self._changed = threading.Condition()  # guards the shelf, the loads and the tokenizers
@@ -328,10 +333,12 @@ class ModelStore:
             self._shelf.refuse_too_large(found.name, needs)
 
     def _resolve(self, key: SharingKey, load: SharedLoad) -> "ResolvedSource":
-        uploaded = key.source.startswith(UPLOAD_PREFIX)
+        uploaded, trained = key.source.startswith(UPLOAD_PREFIX), key.source.startswith(RUN_PREFIX)
         source = key.source
         if uploaded:
             source = str(self._uploads.find(key.source, key.owner))
+        elif trained:
+            source = str(find_checkpoint(self._runs, key.source))
 
         def report(progress: "FetchProgress") -> None:
             load.report(
@@ -347,6 +354,9 @@ class ModelStore:
         resolved = self._loader.resolve(source, on_progress=report, cancelled=load.is_cancelled)
         if uploaded:  # its path is nobody's business, and the name of its folder is random
             name = "upload" if resolved.kind == "folder" else resolved.path.stem
+            return replace(resolved, id=key.source, name=name)
+        if trained:
+            name = name_checkpoint(self._runs, key.source)
             return replace(resolved, id=key.source, name=name)
         self._rule.check_found(key, resolved.origin)
         return resolved

@@ -55,7 +55,7 @@ function repaint() {
   if (!bytes || !value) return;
   const [height, width] = value.size, area = height * width;
   buttons.forEach((button, i) => kit.paint(button.firstChild, bytes.subarray(i * area, (i + 1) * area),
-    height, width, {causal: props.causal}));
+    height, width, {causal: value.causal ?? props.causal}));
 }
 
 function mark(index) {

@@ -4,6 +4,7 @@
 // {run, name}, 'remove' {run}: asked once more before it is sent, since nothing brings a run back.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const list = element.querySelector('.runs'), empty = element.querySelector('.empty');
+let live = '';                                 // what the run on the screen said last
 let busy = false;                              // a name is being typed: nothing may redraw it away
 
 element.querySelector('.title').textContent = say('title');
@@ -43,7 +44,7 @@ function removing(run, row) {
 function line(run, selected) {
   const choose = node('button', {cls: 'choose', type: 'button', 'aria-pressed': run.id === selected},
     node('b', {text: run.name}), node('span', {cls: 'state', text: say('state_' + run.state), 'data-state': run.state}),
-    node('span', {cls: 'detail', text: run.detail}));
+    node('span', {cls: 'detail', text: say('steps', {step: kit.count(run.step), n: kit.count(run.n_steps)}) + ' \u00b7 ' + run.detail}));
   choose.addEventListener('click', () => trigger('pick', {run: run.id}));
   const row = node('li', {}, choose);
   if (run.id === selected)
@@ -57,5 +58,14 @@ function update() {
   empty.hidden = value.runs.length > 0;
   list.replaceChildren(...value.runs.map(run => line(run, value.selected)));
 }
+window.addEventListener('glassbox:run', event => {
+  const {run, step, state} = event.detail, now = `${run} ${step} ${state}`;
+  if (!element.isConnected || now === live) return;
+  live = now;
+  const label = list.querySelector('.choose[aria-pressed=true] .detail'), value = kit.plain(props.value);
+  const shown = value?.runs.find(one => one.id === run && value.selected === run);
+  if (!label || !shown) return;
+  label.textContent = say('steps', {step: kit.count(step), n: kit.count(shown.n_steps)}) + ' \u00b7 ' + shown.detail;
+});
 watch('value', update);
 update();

@@ -3,7 +3,7 @@
 // props.value: {run: id} or null. It asks GET /glassbox/run/{id} twice a second while the run works,
 // seldom while nobody looks, and tells the page:
 //   'glassbox:draw' {target: props.chart, message}   a figure for the panel with the curves
-//   'glassbox:run'  {run, samples, checkpoints}      what it wrote, for the view of samples
+//   'glassbox:run'  {run, state, step, samples}      for the views of samples and of all runs
 // Event for Python, when the state changes or a checkpoint is there: 'run_change' {run, state}.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
@@ -124,7 +124,7 @@ function take(answer) {
 /** What Python and the other views have to know. */
 function tell() {
   const {state, checkpoints} = data.last, now = `${run} ${state} ${checkpoints.length} ${checkpoints.at(-1)} ${data.starts}`;
-  window.dispatchEvent(new CustomEvent('glassbox:run', {detail: {target: props.chart, run, samples: [...data.samples.values()]}}));
+  window.dispatchEvent(new CustomEvent('glassbox:run', {detail: {target: props.chart, run, state, step: data.last.step, samples: [...data.samples.values()]}}));
   if (now === told) return;
   told = now;
   trigger('run_change', {run, state});

@@ -16,7 +16,8 @@ def build_head_grid(
     """Build a grid of heads, one of them chosen.
 
     Its value is `{"stack": id of the stack route, "n": heads, "size": [height, width],
-    "labels": [text], "selected": index}`, with optional `"groups": [query heads of each KV head]`.
+    "labels": [text], "selected": index}`, with optional `"groups": [query heads of each KV head]`
+    and `"causal"`, which goes before the property of the same name.
 
     Event `head_select`, by click or arrow keys: `event.index`.
 

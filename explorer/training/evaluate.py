@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 import torch
 
@@ -53,6 +56,7 @@ def write_sample(
     n_tokens: int,
     temperature: float,
     seed: int,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> str:
     """Let the model go on from a prompt.
 
@@ -63,6 +67,7 @@ def write_sample(
         n_tokens: Tokens to write, fewer where the context ends.
         temperature: Of the draws; 0 takes the likeliest token.
         seed: Of the draws.
+        turn: Entered for each forward pass; where several share a device, it makes them wait.
 
     Returns:
         What it wrote, without the prompt.
@@ -80,6 +85,7 @@ def write_sample(
             generator=torch.Generator(model.device).manual_seed(seed),
             stop_ids=() if tokenizer.eos_id is None else (tokenizer.eos_id,),
             n_alternatives=0,
+            turn=turn,
         ):
             written.append(token.id)
     if written and written[-1] == tokenizer.eos_id:

@@ -31,6 +31,8 @@ from models.errors import ConfigError, JobError
 
 Action = Literal["run", "pause", "stop", "keep"]
 ACTIONS: tuple[Action, ...] = ("run", "pause", "stop", "keep")
+# Below the folder of the app.
+RUNS_FOLDER = "runs"
 RUN_ID = re.compile(r"[A-Za-z0-9_-]{16,40}")
 _CHECKPOINT_NAME = re.compile(r"step-(\d{8})")
 

@@ -52,3 +52,17 @@ def make_plan_snippet(setup: RunSetup) -> str:
         "for part, count in plan.parts.items():",
         "    print(part, count)",
     )
+
+
+def make_compare_snippet(run_ids: list[str]) -> str:
+    """Python that compares runs."""
+    return make_snippet(
+        (Runs, find_home_folder),
+        "",
+        f"runs, ids = {Runs.__name__}({find_home_folder.__name__}()), {run_ids!r}",
+        "for run_id in ids:",
+        "    view = runs.view(run_id)",
+        "    print(view.summary.name, [(e.step, e.validation_loss) for e in view.evaluated])",
+        "for setting, values in runs.differences(ids):",
+        "    print(setting, *values)",
+    )

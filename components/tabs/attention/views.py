@@ -88,6 +88,7 @@ def make_grid(shown: Shown, maps: AttentionMaps) -> dict[str, Any]:
         "size": [side, side],
         "labels": [f"h{head}" for head in range(maps.n_heads)],
         "selected": shown.head,
+        "causal": maps.attention.causal,
         "groups": [group] * maps.n_kv_heads if group > 1 else None,
     }
 
@@ -97,7 +98,7 @@ def make_map(shown: Shown, maps: AttentionMaps, words: AttentionWords) -> dict[s
     return {
         "matrix": shown.matrix_id,
         "rows": list(maps.labels),
-        "causal": True,
+        "causal": maps.attention.causal,
         "title": words.say("head", head=shown.head),
         "max": 1,
     }

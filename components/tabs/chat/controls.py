@@ -3,7 +3,7 @@
 import gradio as gr
 
 from components.kit.views import build_view, pick_texts
-from components.text import ASSETS, Words
+from components.text import Words
 
 _CONVERSATION = """
 <div class="talk" role="log" aria-live="polite" tabindex="0"><div class="greeting"></div>
@@ -70,9 +70,3 @@ def build_status(words: Words, *, elem_id: str) -> gr.HTML:
         The component.
     """
     return build_view("answer_status", words, template=_STATUS, elem_id=elem_id)
-
-
-def build_layout_style() -> None:
-    """Put the tab's style sheet into the page."""
-    style = (ASSETS / "chat.css").read_text(encoding="utf-8")
-    gr.HTML(html_template="<i hidden></i>", head=f"<style>{style}</style>", elem_id="chat-style")

@@ -12,10 +12,11 @@ from components.forms import build_form, with_form
 from components.kit.cards import build_card, build_note
 from components.kit.chips import build_token_chips
 from components.kit.examples import build_examples
+from components.kit.page_style import build_page_style
 from components.kit.working import build_working
 from components.tabs.chat.answer_view import NO_CHIPS
 from components.tabs.chat.answering import Parts
-from components.tabs.chat.controls import build_conversation, build_layout_style, build_status
+from components.tabs.chat.controls import build_conversation, build_status
 from components.tabs.chat.handlers import EXAMPLE_KEYS, Handlers
 from components.tabs.chat.talk import Talk
 from components.tabs.tab import TabHead
@@ -34,7 +35,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
         head: Head of the tab, with its card slot.
     """
     t = ctx.words.t
-    build_layout_style()
+    build_page_style("chat")
     with head.actions:
         fresh = gr.Button(t("chat.new"), elem_id="chat-new", min_width=0)
     with gr.Row(elem_classes=["chat-bench"]):

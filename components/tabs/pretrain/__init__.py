@@ -3,10 +3,11 @@
 import gradio as gr
 
 from components.context import AppContext
-from components.tabs.pretrain import live, run_choice, setup
+from components.kit.page_style import build_page_style
+from components.tabs.pretrain import by_hand, checkpoints, compare, live, run_choice, setup
 from components.tabs.tab import Tab, build_tab_head
 
-PANELS = ("setup", "live")
+PANELS = ("setup", "live", "checkpoints", "compare", "by_hand")
 
 
 def build(ctx: AppContext) -> None:
@@ -16,16 +17,28 @@ def build(ctx: AppContext) -> None:
         ctx: The page's context.
     """
     head = build_tab_head(ctx, "pretrain")
+    build_page_style("pretrain")
     choice = run_choice.build(ctx)
-    t = ctx.words.t
+    tabs = {}
     with gr.Tabs(elem_id="pretrain-panels") as panels:
-        with gr.Tab(t("pretrain.panel_setup"), id="setup"):
+        for name in PANELS:
+            tabs[name] = gr.Tab(ctx.words.t(f"pretrain.panel.{name}"), id=name)
+        with tabs["setup"]:
             form = setup.build(ctx)
-        with gr.Tab(t("pretrain.panel_live"), id="live"):
+        with tabs["live"]:
             watch = live.build(ctx)
+        with tabs["checkpoints"]:
+            scrubber = checkpoints.build(ctx)
+        with tabs["compare"]:
+            comparison = compare.build(ctx)
+        with tabs["by_hand"]:
+            hand = by_hand.build(ctx)
     ctx.address.register_panels("pretrain", panels, PANELS)
     runs = live.wire_panel(ctx, head, watch, choice)
     setup.wire_panel(ctx, head, form, choice, panels, watch, runs)
+    checkpoints.wire_panel(ctx, head, tabs["checkpoints"], scrubber, choice, watch)
+    compare.wire_panel(ctx, head, tabs["compare"], comparison, choice)
+    by_hand.wire_panel(ctx, head, tabs["by_hand"], hand)
 
 
 TAB = Tab("pretrain", "pretrain.title", build)

@@ -59,7 +59,7 @@ def build(ctx: AppContext) -> Parts:
     """
     words = ctx.words
     with gr.Row(elem_classes=["tab-body"]):
-        with gr.Column(elem_classes=["controls"], min_width=0):
+        with gr.Column(elem_classes=["controls", "pretrain-controls"], min_width=0):
             runs = build_run_list(words, elem_id="pretrain-runs")
             with gr.Row(elem_classes=["button-row"]):
                 buttons = {name: _build_button(ctx, name) for name in ACTIONS}

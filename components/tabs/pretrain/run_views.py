@@ -43,7 +43,17 @@ _LIVE_TEXTS = (
     "overfit",
 )
 _SAMPLE_TEXTS = ("title", "none", "step", "copied", "line")
-_LIST_TEXTS = ("title", "none", "name", "rename", "remove", "remove_really", "keep", "sure")
+_LIST_TEXTS = (
+    "title",
+    "none",
+    "steps",
+    "name",
+    "rename",
+    "remove",
+    "remove_really",
+    "keep",
+    "sure",
+)
 
 
 def _state_keys() -> dict[str, str]:
@@ -104,6 +114,8 @@ def make_run_list(
                 "id": summary.id,
                 "name": summary.name,
                 "state": summary.state,
+                "step": summary.step,
+                "n_steps": summary.n_steps,
                 "detail": _say_detail(words, locale, summary),
             }
             for summary in summaries
@@ -113,13 +125,8 @@ def make_run_list(
 
 
 def _say_detail(words: Words, locale: str, summary: RunSummary) -> str:
-    facts = {
-        "step": f"{summary.step:,}",
-        "n_steps": f"{summary.n_steps:,}",
-        "parameters": short_count(summary.n_parameters),
-        "text": summary.text_name,
-    }
-    if summary.validation_loss is None:
-        return words.say(locale, "pretrain.runs.detail", **facts)
-    loss = f"{summary.validation_loss:.3f}"
-    return words.say(locale, "pretrain.runs.detail_loss", loss=loss, **facts)
+    parts = [short_count(summary.n_parameters), summary.text_name]
+    if summary.validation_loss is not None:
+        loss = f"{summary.validation_loss:.3f}"
+        parts.append(words.say(locale, "pretrain.runs.validation", loss=loss))
+    return " · ".join(parts)

@@ -18,7 +18,7 @@ from components.kit.working import Working, build_working
 from components.tabs.pretrain.live import Parts as LiveParts
 from components.tabs.pretrain.run_choice import RunChoice
 from components.tabs.pretrain.run_handlers import RunHandlers
-from components.tabs.pretrain.setup_handlers import REFILLED, SetupHandlers
+from components.tabs.pretrain.setup_handlers import REFILLED, UPLOADED, SetupHandlers
 from components.tabs.tab import TabHead
 from explorer.training.sample_texts import SAMPLE_TEXTS
 from explorer.training.setup import RunSetup
@@ -42,7 +42,7 @@ class Parts:
     """Components of the panel."""
 
     form: Form
-    upload: gr.File
+    upload: gr.UploadButton
     examples: gr.HTML
     watch_for: gr.HTML
     count: gr.HTML
@@ -62,20 +62,20 @@ def build(ctx: AppContext) -> Parts:
     """
     words, t = ctx.words, ctx.words.t
     with gr.Row(elem_classes=["tab-body"]):
-        with gr.Column(elem_classes=["controls"], min_width=0):
+        with gr.Column(elem_classes=["controls", "pretrain-controls"], min_width=0):
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="pretrain-examples")
             text = gr.Dropdown(
-                [(t(f"pretrain.text.{name}"), name) for name in SAMPLE_TEXTS],
+                [(t(f"pretrain.text.{name}"), name) for name in (*SAMPLE_TEXTS, UPLOADED)],
                 value=RunSetup().text,
                 label=t(f"{PREFIX}.text"),
                 info=t(f"{PREFIX}.text_info"),
                 elem_id="pretrain-text",
             )
-            upload = gr.File(
-                label=t("pretrain.upload"),
+            upload = gr.UploadButton(
+                t("pretrain.upload"),
                 file_types=["text"],
                 type="filepath",
-                height=84,
+                size="sm",
                 elem_id="pretrain-upload",
             )
             first = build_form(words, RunSetup, prefix=PREFIX, elem_id="pretrain", names=FIRST)
@@ -148,13 +148,15 @@ def wire_panel(
     counted = [parts.count, parts.bars, parts.watch_for, *drawer]
     plan = with_form(on.plan, RunSetup)
     asked = [control.change for control in form.controls.values()]
-    for event in (*asked, parts.upload.change, ctx.owner.change):
+    for event in (*asked, parts.upload.upload, ctx.owner.change):
         # a size changes ten controls at once: only the last state of the form is counted
         wire(event, plan, inputs, counted, trigger_mode="always_last", queue=False, **options)
     refilled = [form.controls[name] for name in REFILLED]
     for name in ("size", "recipe"):
         source = [form.controls["size"], form.controls["recipe"]]
         wire(form.controls[name].input, on.refill, source, refilled, queue=False, **options)
+    text = form.controls["text"]
+    wire(parts.upload.upload, on.choose_upload, [], [text], queue=False, **options)
     wire(parts.examples.example, on.example, [], form.inputs, queue=False, **options)
     cost = [parts.status, parts.cost]
     wire(parts.estimate.click, with_form(on.estimate, RunSetup), inputs, cost, **options)

@@ -27,6 +27,8 @@ REFILLED = (
     *("epochs", "learning_rate", "schedule", "warmup_steps", "optimiser", "weight_decay"),
     *("dropout", "seed"),
 )
+# In place of the name of a sample text: the file that was uploaded.
+UPLOADED = "upload"
 # Watts of a small computer under load, and what an hour of one costs on a cloud, in US dollars.
 WATTS, PRICE_PER_HOUR = 65.0, 0.10
 # A machine of eight A100 by the hour, as NUMBERS of the course have it; Llama 2 7B took 184,320
@@ -57,6 +59,10 @@ class SetupHandlers:
     def example(self, event: gr.EventData) -> tuple[Any, ...]:
         """Fill the form with one of the examples."""
         return tuple(asdict(EXAMPLES[int(event._data["index"])]).values())
+
+    def choose_upload(self) -> str:
+        """A file was uploaded: it is the text."""
+        return UPLOADED
 
     def refill(self, size: str, recipe: str) -> tuple[Any, ...]:
         """Another size or recipe: settings that work for it."""
@@ -214,8 +220,18 @@ def make_cost_rows(found: Estimate) -> dict[str, tuple[str, str]]:
 
 
 def _with_upload(setup: RunSetup, upload: str | None) -> RunSetup:
-    """An uploaded file goes before the list; Gradio has checked that the file is an upload."""
-    return replace(_sample_only(setup), text=upload) if upload else _sample_only(setup)
+    """Put the uploaded file in where it was chosen; Gradio has checked that it is an upload.
+
+    Raises:
+        ConfigError: There is no such text, or no file was uploaded.
+    """
+    if setup.text != UPLOADED:
+        return _sample_only(setup)
+    if not upload:
+        raise ConfigError(
+            "no file was uploaded yet; choose one, or another text", code="run-no-upload"
+        )
+    return replace(setup, text=upload)
 
 
 def _sample_only(setup: RunSetup) -> RunSetup:

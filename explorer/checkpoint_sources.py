@@ -1,0 +1,49 @@
+"""Checkpoints of runs as models to open: `run:ID@STEP`.
+
+The id of a run cannot be guessed, and whoever has it was given it; on a public host the model in
+memory is still shared with nobody (see `ownership`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from explorer.errors import SourceError
+from explorer.training.run_folder import RUN_ID, RunFolder
+
+RUN_PREFIX = "run:"
+_SOURCE = re.compile(rf"{RUN_PREFIX}({RUN_ID.pattern})@(\d{{1,8}})")
+
+
+def find_checkpoint(runs: Path, source: str) -> Path:
+    """The folder of a checkpoint.
+
+    Args:
+        runs: Where runs are kept.
+        source: `run:ID@STEP`.
+
+    Raises:
+        SourceError: There is no such run or checkpoint.
+    """
+    match = _SOURCE.fullmatch(source)
+    run = None if match is None else RunFolder(runs / match[1])
+    step = -1 if match is None else int(match[2])
+    if run is None or step not in run.checkpoint_steps():
+        known = "none" if run is None else ", ".join(map(str, run.checkpoint_steps())) or "none"
+        raise SourceError(
+            f"{source!r} is no checkpoint of a run here (checkpoints of it: {known}); it may have "
+            "been deleted: choose another one in the Pretrain tab",
+            code="checkpoint-missing",
+            source=source,
+            known=known,
+        )
+    return run.checkpoint(step)
+
+
+def name_checkpoint(runs: Path, source: str) -> str:
+    """What a page calls it: the name of the run, and the step."""
+    folder = find_checkpoint(runs, source)
+    run = RunFolder(folder.parent)
+    name = str(run.read_about().get("name", run.id[:8]))
+    return f"{name} @ {source.rpartition('@')[2]}"
