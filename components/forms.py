@@ -4,8 +4,9 @@
     class AnswerSettings:
         temperature: float = field(default=0.7, metadata={"least": 0.0, "most": 2.0, "step": 0.05})
 
-A new setting is one line there and its words (`<prefix>.<field>` and `<prefix>.<field>_info`); no
-field name is typed twice. What the page sends is checked here again: anybody can send anything.
+A yes-or-no field is a checkbox and needs no metadata. A new setting is one line there and its words
+(`<prefix>.<field>` and `<prefix>.<field>_info`); no field name is typed twice. What the page sends
+is checked here again: anybody can send anything.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
+from types import MappingProxyType
 from typing import Any
 
 import gradio as gr
@@ -43,20 +45,37 @@ class Form:
         return list(self.controls.values())
 
 
-def build_form(words: Words, kind: type, *, prefix: str, elem_id: str) -> Form:
+def build_form(
+    words: Words,
+    kind: type,
+    *,
+    prefix: str,
+    elem_id: str,
+    built: Mapping[str, Any] = MappingProxyType({}),
+) -> Form:
     """Build a control for each field: a slider, or a box where its range is too long for one.
 
     Args:
         words: The sentences of the page.
-        kind: A dataclass of numbers; each field has `least`, `most` and `step` as metadata.
+        kind: A dataclass of numbers, which have `least`, `most` and `step` as metadata, and of
+            yes-or-no fields.
         prefix: `<prefix>.<field>` is the label, `<prefix>.<field>_info` the line of help.
         elem_id: Ids in the page are `<elem_id>-<field>`.
+        built: Controls of fields that stand elsewhere on the page.
 
     Returns:
         The form.
     """
     controls = {}
     for field in _fields_of(kind):
+        if field.name in built:
+            controls[field.name] = built[field.name]
+            continue
+        if isinstance(field.default, bool):
+            controls[field.name] = build_checkbox(
+                words, kind, field.name, prefix=prefix, elem_id=elem_id
+            )
+            continue
         facts = field.metadata
         few = (facts["most"] - facts["least"]) / facts["step"] <= MOST_SLIDER_STEPS
         controls[field.name] = (gr.Slider if few else gr.Number)(
@@ -71,13 +90,36 @@ def build_form(words: Words, kind: type, *, prefix: str, elem_id: str) -> Form:
     return Form(kind, controls)
 
 
+def build_checkbox(
+    words: Words, kind: type, name: str, *, prefix: str, elem_id: str, visible: bool = True
+) -> gr.Checkbox:
+    """Build the control of one yes-or-no field.
+
+    Args:
+        words: The sentences of the page.
+        kind: The dataclass.
+        name: The field.
+        prefix: As for `build_form`.
+        elem_id: As for `build_form`.
+        visible: Whether it is shown at first.
+    """
+    default = next(field.default for field in _fields_of(kind) if field.name == name)
+    return gr.Checkbox(
+        default,
+        label=words.t(f"{prefix}.{name}"),
+        info=words.t(f"{prefix}.{name}_info"),
+        visible=visible,
+        elem_id=f"{elem_id}-{name}",
+    )
+
+
 def read_form(kind: type, values: Mapping[str, Any]) -> Any:
     """Make the dataclass from what the page or a program sent.
 
     Args:
         kind: The dataclass.
-        values: A value for each field; what is no number counts as the default, what is out of its
-            range is moved into it.
+        values: A value for each field; what is no number (or neither true nor false) counts as the
+            default, what is out of its range is moved into it.
 
     Returns:
         An instance of `kind`.
@@ -138,6 +180,8 @@ def _fields_of(kind: type) -> tuple[Any, ...]:
 
 
 def _clamp(field: Any, number: type, value: Any) -> Any:
+    if number is bool:
+        return value if isinstance(value, bool) else field.default
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):
