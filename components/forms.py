@@ -12,7 +12,7 @@ checked here again: anybody can send anything.
     least, most, step                 slider, or a box           moved into the range
     choices (and `dial`)              list, or buttons in a row  passed on: who uses it refuses it
     text                              line of text               -
-    none, and the field is a switch   switch                     -
+    none, and the field is a switch   switch                     counts as the default
     none, and the field is a number   box without limits         passed on, as NaN if it is none
 
 The last ones are for settings whose wrong values are worth an explanation of their own.
@@ -25,6 +25,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from types import MappingProxyType
 from typing import Any
 
 import gradio as gr
@@ -54,7 +55,13 @@ class Form:
 
 
 def build_form(
-    words: Words, kind: type, *, prefix: str, elem_id: str, names: Sequence[str] | None = None
+    words: Words,
+    kind: type,
+    *,
+    prefix: str,
+    elem_id: str,
+    names: Sequence[str] | None = None,
+    built: Mapping[str, Any] = MappingProxyType({}),
 ) -> Form:
     """Build a control for each field.
 
@@ -64,6 +71,7 @@ def build_form(
         prefix: `<prefix>.<field>` is the label, `<prefix>.<field>_info` the line of help.
         elem_id: Ids in the page are `<elem_id>-<field>`.
         names: The fields to build, in this order; None builds all.
+        built: Controls of fields that stand elsewhere on the page.
 
     Returns:
         The form.
@@ -73,7 +81,9 @@ def build_form(
     return Form(
         kind,
         {
-            name: _build_control(words, field, f"{prefix}.{name}", f"{elem_id}-{name}")
+            name: built[name]
+            if name in built
+            else _build_control(words, field, f"{prefix}.{name}", f"{elem_id}-{name}")
             for name, field in chosen.items()
         },
     )
@@ -98,6 +108,29 @@ def _build_control(words: Words, field: Any, key: str, elem_id: str) -> Any:
     if facts.get("text"):
         return gr.Textbox(max_lines=1, **common)
     return gr.Checkbox(**common) if isinstance(field.default, bool) else gr.Number(**common)
+
+
+def build_checkbox(
+    words: Words, kind: type, name: str, *, prefix: str, elem_id: str, visible: bool = True
+) -> gr.Checkbox:
+    """Build the control of one yes-or-no field.
+
+    Args:
+        words: The sentences of the page.
+        kind: The dataclass.
+        name: The field.
+        prefix: As for `build_form`.
+        elem_id: As for `build_form`.
+        visible: Whether it is shown at first.
+    """
+    default = next(field.default for field in _fields_of(kind) if field.name == name)
+    return gr.Checkbox(
+        default,
+        label=words.t(f"{prefix}.{name}"),
+        info=words.t(f"{prefix}.{name}_info"),
+        visible=visible,
+        elem_id=f"{elem_id}-{name}",
+    )
 
 
 def read_form(kind: type, values: Mapping[str, Any]) -> Any:
@@ -171,7 +204,7 @@ def _read(field: Any, type_: type, value: Any) -> Any:
     if "least" in field.metadata:
         return _clamp(field, type_, value)
     if type_ is bool:
-        return bool(value)
+        return value if isinstance(value, bool) else field.default
     if type_ is str:
         return "" if value is None else str(value)
     return _read_number(type_, value)

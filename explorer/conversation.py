@@ -39,6 +39,7 @@ class AnswerSettings:
         repetition_penalty: Above 1, tokens already in the text become less probable.
         max_new_tokens: Longest answer, in tokens.
         seed: Of the draws: the same seed, settings and messages give the same answer.
+        thinking: Let the model think before it answers; only where its template knows the switch.
     """
 
     temperature: float = field(default=0.7, metadata={"least": 0.0, "most": 2.0, "step": 0.05})
@@ -50,6 +51,7 @@ class AnswerSettings:
     )
     max_new_tokens: int = field(default=256, metadata={"least": 1, "most": 2048, "step": 1})
     seed: int = field(default=0, metadata={"least": 0, "most": 2**31 - 1, "step": 1})
+    thinking: bool = True  # the default of the templates that know it
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ class AnswerStep:
     finish: Finish | None
 
 
-def encode_prompt(loaded: LoadedModel, messages: Sequence[Message]) -> list[int]:
+def encode_prompt(
+    loaded: LoadedModel, messages: Sequence[Message], *, thinking: bool = True
+) -> list[int]:
     """The tokens that the model reads before it answers.
 
     A chat model's template lays the messages out. A base model has none and just goes on with the
@@ -106,7 +110,7 @@ def encode_prompt(loaded: LoadedModel, messages: Sequence[Message]) -> list[int]
     if not any(message["content"] for message in messages):
         raise ConfigError("there is no message; type one", code="text-empty")
     if loaded.chat is not None:
-        return loaded.chat.encode(messages)
+        return loaded.chat.with_thinking(thinking).encode(messages)
     text = "\n".join(message["content"] for message in messages if message["content"])
     ids = loaded.tokenizer.encode(text)
     if loaded.tokenizer.adds_bos and loaded.tokenizer.bos_id is not None:
@@ -146,7 +150,7 @@ def stream_answer(
     from models.tokenizers import StreamDecoder
 
     settings = settings or AnswerSettings()
-    prompt = encode_prompt(loaded, messages)
+    prompt = encode_prompt(loaded, messages, thinking=settings.thinking)
     answer = _Answer(loaded.tokenizer, StreamDecoder(loaded.tokenizer), len(prompt), loaded)
     stream = generate(
         loaded.model,

@@ -7,6 +7,7 @@ models shown without torch.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from explorer.errors import TokenizerError
 from explorer.fitting import estimate_fit
 from explorer.number_formats import DTYPES
 from explorer.store_records import CatalogueEntry, ModelSummary
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from models.loading import LoadedModel
     from models.registry import CatalogueModel
     from models.sources import ResolvedSource
-    from models.tokenizers import Tokenizer
+    from models.tokenizers import ChatTemplate, Tokenizer
 
 
 class ModelLoader:
@@ -90,7 +91,7 @@ class ModelLoader:
 
     def summarise(self, loaded: "LoadedModel") -> ModelSummary:
         """What a page shows about a model."""
-        info, config = loaded.info, loaded.config
+        info, config, chat = loaded.info, loaded.config, loaded.chat
         return ModelSummary(
             id=info.id,
             name=info.name,
@@ -103,8 +104,18 @@ class ModelLoader:
             n_layers=config.n_layers,
             n_heads=config.attention.n_heads,
             n_kv_heads=config.attention.n_kv_heads,
-            has_chat=loaded.chat is not None,
+            has_chat=chat is not None,
+            chat_format=None if chat is None else chat.format_name,
+            knows_thinking=chat is not None and _knows_thinking(chat),
         )
+
+
+def _knows_thinking(chat: "ChatTemplate") -> bool:
+    """A template that is no valid one is complained about when somebody chats, not on opening."""
+    try:
+        return chat.knows_thinking
+    except TokenizerError:
+        return False
 
 
 def _describe(model: "CatalogueModel", available_bytes: int) -> CatalogueEntry:

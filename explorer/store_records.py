@@ -61,7 +61,10 @@ class ModelSummary:
         n_layers: Blocks.
         n_heads: Query heads a layer.
         n_kv_heads: Key/value heads a layer.
-        has_chat: Whether it brings a chat template.
+        has_chat: Whether it can hold a conversation; else it continues a text.
+        chat_format: Name of the well-known format that stands in for a template; None when its
+            files bring one, or when it has no chat.
+        knows_thinking: Whether its template can turn thinking on and off.
     """
 
     id: str
@@ -76,6 +79,8 @@ class ModelSummary:
     n_heads: int
     n_kv_heads: int
     has_chat: bool
+    chat_format: str | None = None
+    knows_thinking: bool = False
 
 
 @dataclass(frozen=True)

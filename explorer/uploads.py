@@ -40,6 +40,7 @@ _JSON_NAMES = frozenset(
         "generation_config.json",
         "model.safetensors.index.json",
         "special_tokens_map.json",
+        "tekken.json",
         "tokenizer.json",
         "tokenizer_config.json",
         "vocab.json",

@@ -63,6 +63,7 @@ _SMALL_FILES = (
     "chat_template.jinja",
     "chat_template.json",
 )
+TEKKEN_FILE = "tekken.json"
 _PICKLES = ("*.bin", "*.pth", "*.pt", "*.ckpt")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAX_REDIRECTS = 10
@@ -160,7 +161,7 @@ class _Fetch:
     def run(self, on_progress: Callable[[FetchProgress], None] | None) -> Path:
         """List, choose, check and receive; return the snapshot's folder."""
         commit, listed, weight_files = self._inspect()
-        small_files = [name for name in listed if _is_small_file(name)]
+        small_files = _choose_small_files(listed)
         snapshot = self.folder / "snapshots" / commit
         with self._lock():
             if INDEX_FILE in weight_files:
@@ -356,8 +357,11 @@ def _announced_etag(response: httpx2.Response) -> str | None:
     return plain if is_plain_name(plain) else None
 
 
-def _is_small_file(name: str) -> bool:
-    return _matches(name, _SMALL_FILES)
+def _choose_small_files(listed: Sequence[str]) -> list[str]:
+    """Configuration and tokenizer; tekken.json (15 MB) only where nothing else is read first."""
+    names = [name for name in listed if _matches(name, _SMALL_FILES)]
+    is_needed = TEKKEN_FILE in listed and "tokenizer.json" not in listed
+    return [*names, TEKKEN_FILE] if is_needed else names
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

@@ -38,6 +38,10 @@ T = TypeVar("T")
 # Planes 4 to 16 of Unicode: unassigned and private-use characters, none of which templates print.
 _UNUSED_CHARACTERS = range(0x40000, 0x10FFFE)
 
+# What templates call the switch between answering at once and thinking first (Qwen3, and others
+# after it).
+THINKING_VARIABLE = "enable_thinking"
+
 _LONGEST_PROBLEM = 1_000  # characters of what a template itself says, which a page shows
 
 
@@ -111,6 +115,23 @@ class ChatTemplate:
         from models.tokenizers.template_environment import find_variables
 
         return _guard(lambda: find_variables(self.source))
+
+    @property
+    def knows_thinking(self) -> bool:
+        """Whether the template can be told to let the model think before it answers, or not.
+
+        Raises:
+            TokenizerError: The template is no valid one.
+        """
+        return THINKING_VARIABLE in self.variables_read
+
+    def with_thinking(self, is_on: bool) -> ChatTemplate:
+        """The template with thinking on or off; itself if it does not know the difference.
+
+        Raises:
+            TokenizerError: The template is no valid one.
+        """
+        return self.with_variables(**{THINKING_VARIABLE: is_on}) if self.knows_thinking else self
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
         """Write a conversation as the model was trained to see it.

@@ -2,6 +2,7 @@
 
     tokenizer.json           the whole tokenizer: vocabulary, merges, cutting into words, decoding
     vocab.json, merges.txt   GPT-2's form, also named encoder.json and vocab.bpe
+    tekken.json              ranks and a word pattern (Mistral since 2024)
     tokenizer.model          SentencePiece (Llama 2, Mistral, Gemma), or the ranks of Llama 3
 
 The first of these that is there is taken. Small files beside it name special tokens: settings.py.
@@ -20,6 +21,7 @@ from models.tokenizers.rank_files import load_gpt2_folder, load_llama3_tokenizer
 from models.tokenizers.reading import check_merges, damaged_file, read_json_object
 from models.tokenizers.sentencepiece_folder import load_sentencepiece_folder
 from models.tokenizers.settings import named_text, read_settings
+from models.tokenizers.tekken import TEKKEN_FILE, load_tekken
 from models.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -43,13 +45,15 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     gpt2 = load_gpt2_folder(folder)
     if gpt2 is not None:
         return gpt2
+    if (folder / TEKKEN_FILE).is_file():
+        return load_tekken(folder / TEKKEN_FILE)
     if (folder / "tokenizer.model").is_file():
         if _holds_ranks(folder / "tokenizer.model"):
             return load_llama3_tokenizer(folder / "tokenizer.model")
         return load_sentencepiece_folder(folder)
     raise TokenizerError(
         f"{folder.name} holds no tokenizer. Add its tokenizer.json (or vocab.json and merges.txt, "
-        f"or tokenizer.model) to the folder.",
+        f"tekken.json or tokenizer.model) to the folder.",
         code="tokenizer-missing",
         folder=folder.name,
     )

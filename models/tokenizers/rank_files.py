@@ -210,7 +210,7 @@ def load_llama3_tokenizer(ranks_file: Path) -> RankTokenizer:
     ranks = _read_ranks(ranks_file)
     special = llama3_special_tokens(len(ranks), ranks_file.parent)
     return RankTokenizer(
-        _build_encoding(ranks_file.parent.name, ranks, _CL100K_WORDS, special, ranks_file),
+        build_encoding(ranks_file.parent.name, ranks, _CL100K_WORDS, special, ranks_file),
         _CL100K_WORDS,  # Llama 3's own pattern says the same in other words
         special,
         bos_id=special["<|begin_of_text|>"],
@@ -259,16 +259,28 @@ def _check_merges(path: Path, vocabulary: Mapping[str, int], vocabulary_file: Pa
 def _build_gpt(
     name: str, ranks: dict[bytes, int], words: str, special: Mapping[str, int], path: Path
 ) -> RankTokenizer:
-    encoding = _build_encoding(name, ranks, words, special, path)
+    encoding = build_encoding(name, ranks, words, special, path)
     end = special.get(_END_OF_TEXT)
     # GPT-2 has one token for both: it separates the documents it was trained on.
     begin = end if words == GPT2_WORDS else None
     return RankTokenizer(encoding, words, special, bos_id=begin, eos_id=end)
 
 
-def _build_encoding(
+def build_encoding(
     name: str, ranks: dict[bytes, int], words: str, special: Mapping[str, int], path: Path
 ) -> tiktoken.Encoding:
+    """Build an encoding, after checking what the library would not say clearly.
+
+    Args:
+        name: Of the tokenizer.
+        ranks: Bytes of a token -> its id; a smaller id is joined first.
+        words: The regular expression that cuts texts into words.
+        special: Special token -> its id.
+        path: The file that they come from, for the message.
+
+    Raises:
+        TokenizerError: A single byte is missing, an id is given twice, or the pattern is none.
+    """
     import tiktoken
 
     missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
@@ -277,9 +289,12 @@ def _build_encoding(
     clash = set(ranks.values()) & set(special.values())
     if clash or len(set(ranks.values())) != len(ranks):
         raise damaged_file(path, f"an id is given twice (or {sorted(clash)} are special tokens)")
-    return tiktoken.Encoding(
-        name, pat_str=words, mergeable_ranks=ranks, special_tokens=dict(special)
-    )
+    try:
+        return tiktoken.Encoding(
+            name, pat_str=words, mergeable_ranks=ranks, special_tokens=dict(special)
+        )
+    except ValueError as error:
+        raise damaged_file(path, f"its word pattern is no regular expression: {error}") from error
 
 
 def load_gpt2_folder(folder: Path) -> RankTokenizer | None:

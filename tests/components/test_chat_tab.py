@@ -309,6 +309,10 @@ def test_a_base_model_goes_on_with_the_text_and_the_page_says_so(store: TinyStor
     assert encode_prompt(base, [{"role": "user", "content": "ab"}]) == [3 + 97, 3 + 98]
     demo, _ = build_page(store, Settings())
     on_model = next(f for f in demo.fns.values() if "Handlers.model" in f.fn.__qualname__).fn
-    hints = [[*on_model(None, model, None, None).values()][-1] for model in ("base", "usual", None)]
+    told = [on_model(None, model, None, None) for model in ("base", "usual", None)]
+    hints = [
+        next(value for part, value in updates.items() if part.elem_id == "chat-hint")
+        for updates in told
+    ]
     assert hints[0]["text"].startswith("base is a base model")
     assert hints[1:] == [None, None]

@@ -37,6 +37,12 @@ TEMPLATE = (
     "{% endif %}<|{{ 'model' if m.role == 'assistant' else 'user' }}|>{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}<|model|>{% endif %}"
 )
+# as Qwen3 writes it: without thinking, an empty thought stands before the answer
+THINKING_TEMPLATE = TEMPLATE.replace(
+    "<|model|>{% endif %}",
+    "<|model|>{% if enable_thinking is defined and enable_thinking is false %}"
+    "<think></think>{% endif %}{% endif %}",
+)
 
 
 class ByteTokenizer(Tokenizer):
@@ -63,7 +69,7 @@ class ByteTokenizer(Tokenizer):
         return bytes([token - 3])
 
 
-def build_tiny_chat(*, chat: bool = True) -> LoadedModel:
+def build_tiny_chat(*, chat: bool = True, template: str = TEMPLATE) -> LoadedModel:
     """Build the model; it never stops by itself, so that a test says when an answer ends."""
     decoder = build_decoder(CONFIG, torch.Generator().manual_seed(5))
     decoder.requires_grad_(False)
@@ -71,7 +77,7 @@ def build_tiny_chat(*, chat: bool = True) -> LoadedModel:
     return LoadedModel(
         model=decoder,
         config=CONFIG,
-        chat=ChatTemplate(TEMPLATE, tokenizer) if chat else None,
+        chat=ChatTemplate(template, tokenizer) if chat else None,
         stop_ids=frozenset(),
         info=ModelInfo("tiny", "Tiny", "Llama", 1, 4, "float32", "folder"),
         tokenizer_or_error=tokenizer,
@@ -86,7 +92,10 @@ class TinyStore(FakeStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.chats = {"base": build_tiny_chat(chat=False)}
+        self.chats = {
+            "base": build_tiny_chat(chat=False),
+            "thinker": build_tiny_chat(template=THINKING_TEMPLATE),
+        }
         self.usual = build_tiny_chat()
         self.begin()
         for loaded in (self.usual, *self.chats.values()):
@@ -105,7 +114,13 @@ class TinyStore(FakeStore):
     def summary(self, source: str, owner: str) -> ModelSummary | None:
         if source == "slow" and not self.slow_let_go.is_set():
             return None
-        return make_summary(source, source, has_chat=source != "base")
+        return make_summary(
+            source,
+            source,
+            has_chat=source != "base",
+            knows_thinking=source == "thinker",
+            chat_format="Mistral v1" if source == "formatted" else None,
+        )
 
     @contextmanager
     def lease(

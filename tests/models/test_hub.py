@@ -71,6 +71,16 @@ def test_one_weight_file_is_preferred_to_shards_and_index(hub: HubServer) -> Non
     assert {path.name for path in fetch().iterdir()} == set(SINGLE)
 
 
+def test_tekken_is_fetched_where_there_is_no_other_tokenizer(hub: HubServer) -> None:
+    tekken = {"tekken.json": b"{}"}
+    assert "tokenizer.json" in SINGLE
+    hub.repositories["org/both"] = Repository(SINGLE | tekken)
+    assert not (fetch("org/both") / "tekken.json").exists()
+    without = {name: data for name, data in SINGLE.items() if name != "tokenizer.json"}
+    hub.repositories["org/tekken"] = Repository(without | tekken)
+    assert (fetch("org/tekken") / "tekken.json").read_bytes() == b"{}"
+
+
 def test_other_names_of_weights_count_but_consolidated_only_alone(hub: HubServer) -> None:
     weights = {"weights.safetensors": FIRST_SHARD, "consolidated.safetensors": SECOND_SHARD}
     hub.repositories[MODEL] = Repository(SMALL_FILES | weights)

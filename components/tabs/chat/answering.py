@@ -57,6 +57,7 @@ class Parts:
         card: Card slot of the tab, for errors.
         system: Instruction that stands before the conversation.
         form: Controls of `AnswerSettings`.
+        format: The line that names the chat format.
         chips: The last answer, token by token.
         working: The drawer below it.
         talk: State: the conversation.
@@ -71,6 +72,7 @@ class Parts:
     card: gr.HTML
     system: gr.Textbox
     form: Form
+    format: gr.HTML
     chips: gr.HTML
     working: Working
     talk: gr.State

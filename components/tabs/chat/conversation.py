@@ -8,10 +8,11 @@ import gradio as gr
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
-from components.forms import build_form, with_form
+from components.forms import build_checkbox, build_form, with_form
 from components.kit.cards import build_card, build_note
 from components.kit.chips import build_token_chips
 from components.kit.examples import build_examples
+from components.kit.line import build_line
 from components.kit.page_style import build_page_style
 from components.kit.working import build_working
 from components.tabs.chat.answer_view import NO_CHIPS
@@ -22,6 +23,7 @@ from components.tabs.chat.talk import Talk
 from components.tabs.tab import TabHead
 from explorer.conversation import AnswerSettings
 
+PREFIX, FORM_ID = "chat.settings", "chat-settings"
 FORMULA = r"""
 $$p_t = \operatorname{softmax}(z)_t = \frac{e^{z_t}}{\sum_v e^{z_v}}, \qquad z = \text{logits}$$
 """
@@ -81,6 +83,10 @@ def _build_talking(ctx: AppContext) -> dict[str, Any]:
             t("chat.send"), variant="primary", scale=0, min_width=0, elem_id="chat-send"
         )
         stop = gr.Button(t("chat.stop"), scale=0, min_width=0, visible=False, elem_id="chat-stop")
+    chat_format = build_line(ctx.words, elem_id="chat-format", look="help")
+    thinking = build_checkbox(
+        ctx.words, AnswerSettings, "thinking", prefix=PREFIX, elem_id=FORM_ID, visible=False
+    )
     examples = build_examples(ctx.words, EXAMPLE_KEYS, elem_id="chat-examples")
     with gr.Accordion(t("chat.settings_title"), open=False, elem_id="chat-settings"):
         system = gr.Textbox(
@@ -93,7 +99,11 @@ def _build_talking(ctx: AppContext) -> dict[str, Any]:
         )
         with gr.Column(elem_classes=["chat-form"]):
             form = build_form(
-                ctx.words, AnswerSettings, prefix="chat.settings", elem_id="chat-settings"
+                ctx.words,
+                AnswerSettings,
+                prefix=PREFIX,
+                elem_id=FORM_ID,
+                built={"thinking": thinking},
             )
     return {
         "view": view,
@@ -105,6 +115,7 @@ def _build_talking(ctx: AppContext) -> dict[str, Any]:
         "examples": examples,
         "system": system,
         "form": form,
+        "format": chat_format,
     }
 
 
@@ -139,7 +150,8 @@ def _wire(
     wire(view.halt, on.stop, [], [], queue=False, **options)
     wire(fresh.click, on.clear, [], shown, api_name="chat_clear", **options)
     model = [ctx.model_id, ctx.owner]
-    wire(ctx.model_id.change, on.model, model, [parts.hint], **options)
+    about_model = [parts.hint, parts.format, parts.form.controls["thinking"]]
+    wire(ctx.model_id.change, on.model, model, about_model, **options)
     expose(answering(on.chat), "chat")
 
 

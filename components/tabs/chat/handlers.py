@@ -10,9 +10,10 @@ import gradio as gr
 from components.context import AppContext
 from components.tabs.chat.answering import AnswerWriter, Asking, Parts, Updates
 from components.tabs.chat.talk import Talk, make_conversation
-from components.text import locale_of
+from components.text import Words, locale_of
 from explorer.conversation import AnswerSettings, stream_answer
 from explorer.errors import ConfigError
+from explorer.store_records import ModelSummary
 
 EXAMPLE_KEYS = ("chat.example_france", "chat.example_number", "chat.example_haiku")
 # What the examples ask; the same in every language, because small models know English best.
@@ -169,13 +170,19 @@ class Handlers:
         }
 
     def model(self, model_id: str | None, owner: str | None, request: gr.Request) -> Updates:
-        """Say what is special about the model that was just opened."""
-        if model_id is None:
-            return {self._parts.hint: None}
-        summary = self._ctx.store.summary(model_id, self._ctx.owner_of(owner, request))
-        if summary is None or summary.has_chat:
-            return {self._parts.hint: None}
-        return self._advise(locale_of(request), "base_model", name=summary.name)
+        """Say what is special about the model that was just opened: its format, thinking."""
+        ctx, parts, locale = self._ctx, self._parts, locale_of(request)
+        summary = model_id and ctx.store.summary(model_id, ctx.owner_of(owner, request))
+        if not summary:
+            return {parts.hint: None, parts.format: "", self._thinking: gr.Checkbox(visible=False)}
+        advice: Updates = {parts.hint: None}
+        if not summary.has_chat:
+            advice = self._advise(locale, "base_model", name=summary.name)
+        return {
+            **advice,
+            parts.format: say_format(ctx.words, locale, summary),
+            self._thinking: gr.Checkbox(visible=summary.knows_thinking),
+        }
 
     def chat(
         self,
@@ -201,6 +208,10 @@ class Handlers:
             "context_length": last.context_length,
         }
 
+    @property
+    def _thinking(self) -> Any:
+        return self._parts.form.controls["thinking"]
+
     def _asking(
         self,
         model_id: str | None,
@@ -222,6 +233,15 @@ class Handlers:
             "text": say(f"chat.hint_{key}_text", **facts),
         }
         return {self._parts.hint: card}
+
+
+def say_format(words: Words, locale: str, summary: ModelSummary) -> str:
+    """Tell how the model's conversations are written, and where that comes from."""
+    if not summary.has_chat:
+        return ""
+    if summary.chat_format is None:
+        return words.say(locale, "chat.format_own")
+    return words.say(locale, "chat.format_known", name=summary.chat_format)
 
 
 def _work_of(request: gr.Request) -> str:
