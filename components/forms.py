@@ -90,13 +90,7 @@ def build_form(
 
 
 def _build_control(words: Words, field: Any, key: str, elem_id: str) -> Any:
-    facts = field.metadata
-    common = {
-        "value": field.default,
-        "label": words.t(key),
-        "info": words.t(f"{key}_info"),
-        "elem_id": elem_id,
-    }
+    facts, common = field.metadata, _common(words, field, key, elem_id)
     if "least" in facts:
         few = (facts["most"] - facts["least"]) / facts["step"] <= MOST_SLIDER_STEPS
         return (gr.Slider if few else gr.Number)(
@@ -110,10 +104,20 @@ def _build_control(words: Words, field: Any, key: str, elem_id: str) -> Any:
     return gr.Checkbox(**common) if isinstance(field.default, bool) else gr.Number(**common)
 
 
+def _common(words: Words, field: Any, key: str, elem_id: str) -> dict[str, Any]:
+    """What all controls of a form are given."""
+    return {
+        "value": field.default,
+        "label": words.t(key),
+        "info": words.t(f"{key}_info"),
+        "elem_id": elem_id,
+    }
+
+
 def build_checkbox(
     words: Words, kind: type, name: str, *, prefix: str, elem_id: str, visible: bool = True
 ) -> gr.Checkbox:
-    """Build the control of one yes-or-no field.
+    """Build the switch of one field, to stand elsewhere on the page.
 
     Args:
         words: The sentences of the page.
@@ -123,14 +127,9 @@ def build_checkbox(
         elem_id: As for `build_form`.
         visible: Whether it is shown at first.
     """
-    default = next(field.default for field in _fields_of(kind) if field.name == name)
-    return gr.Checkbox(
-        default,
-        label=words.t(f"{prefix}.{name}"),
-        info=words.t(f"{prefix}.{name}_info"),
-        visible=visible,
-        elem_id=f"{elem_id}-{name}",
-    )
+    field = next(field for field in _fields_of(kind) if field.name == name)
+    common = _common(words, field, f"{prefix}.{name}", f"{elem_id}-{name}")
+    return gr.Checkbox(visible=visible, **common)
 
 
 def read_form(kind: type, values: Mapping[str, Any]) -> Any:
