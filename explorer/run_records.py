@@ -183,6 +183,7 @@ def make_progress(
                     "prompt": e.prompt,
                     "text": e.text,
                     "copied": [[c.start, c.end, c.source_line] for c in e.copied],
+                    "searched": e.searched,
                 }
                 for e in history.samples[-NEWEST_SAMPLES:]
             ],

@@ -128,11 +128,13 @@ class Sampled(Event):
         prompt: The text that it went on from.
         text: What it wrote.
         copied: Pieces of it that were copied from the training text.
+        searched: Whether they were looked for; in very long texts they are not.
     """
 
     prompt: str
     text: str
     copied: tuple[CopiedSpan, ...] = ()
+    searched: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from explorer.training.distributed import (
     disconnect,
     hear_first,
 )
-from explorer.training.evaluate import compute_mean_loss, write_sample
+from explorer.training.evaluate import compute_mean_loss
 from explorer.training.event_log import EventLog, read_events
 from explorer.training.events import (
     Evaluated,
@@ -45,17 +45,18 @@ from explorer.training.events import (
     Step,
     StopReason,
 )
+from explorer.training.initial_weights import begin_from_initial
 from explorer.training.objectives import get_objective
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import ACTIONS, Action, RunFolder
 from explorer.training.run_lock import hold_lock
+from explorer.training.samples import SampleWriter
 from explorer.training.schedules import compute_learning_rate
 from explorer.training.steps import NotFinite, take_step
 from explorer.training.training_state import make_state
 from models.costs import count_operations
 from models.counting import count_parameters
-from models.errors import ExplorerError, TokenizerError
-from models.tokenizers import Tokenizer, load_tokenizer
+from models.errors import ExplorerError
 
 PAUSE_CHECK_S = 0.1
 # Written at the start and taken away when the disk is full: room to say so.
@@ -169,10 +170,12 @@ class TrainingLoop:
         config = self._config
         self._objective = get_objective(config.objective)
         self._data = self._objective.open_data(self._run, config)
-        self._tokenizer = _load_tokenizer(self._run.tokenizer_folder)
+        self._samples = SampleWriter(self._run, config)
         self._state = make_state(config, self._data, self._processes, shared_by=self._shared_by)
         earlier = read_events(self._run.events_file)
         restored = restore_newest(self._run, self._state)
+        if restored.step is None:
+            begin_from_initial(self._run, self._state)
         step = self._state.step
         self._resumed = restored.step is not None
         self._damaged = restored.damaged
@@ -256,24 +259,19 @@ class TrainingLoop:
         )
 
     def _sample(self) -> Generator[Event, None, None]:
-        watch = self._config.watch
-        if self._tokenizer is None:
-            return
-        for i, prompt in enumerate(watch.prompts):
-            text = write_sample(
-                self._state.model,
-                self._tokenizer,
-                prompt,
-                n_tokens=watch.sample_tokens,
-                temperature=watch.temperature,
-                seed=self._config.seed + i,
+        for prompt, text, copied in self._samples.write(self._state.model):
+            yield self._note(
+                Sampled,
+                prompt=prompt,
+                text=text,
+                copied=copied or (),
+                searched=copied is not None,
             )
-            yield self._note(Sampled, prompt=prompt, text=text)
 
     def _save(self) -> Event:
         begun = time.perf_counter()
         saved = save_checkpoint(
-            self._run, self._state, self._tokenizer, keep=self._config.watch.keep
+            self._run, self._state, self._samples.tokenizer, keep=self._config.watch.keep
         )
         duration_s = time.perf_counter() - begun
         return self._note(Saved, folder=saved.name, n_bytes=saved.n_bytes, duration_s=duration_s)
@@ -340,13 +338,3 @@ def _explain(error: Exception) -> tuple[str, str]:
         )
     traceback.print_exception(error, file=sys.stderr)
     return "run-fault", f"{type(error).__name__}: {error}"
-
-
-def _load_tokenizer(folder: Path) -> Tokenizer | None:
-    """The run's tokenizer; a run can do without, but then it writes no samples."""
-    try:
-        return load_tokenizer(folder)
-    except TokenizerError as error:
-        if error.code == "tokenizer-missing":
-            return None
-        raise

@@ -1,0 +1,72 @@
+"""What a model in training writes, and how much of it is copied from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from explorer.datasets.verbatim import MAX_CHARACTERS, VerbatimIndex, find_copied_spans
+from explorer.training.evaluate import write_sample
+from explorer.training.events import CopiedSpan
+from explorer.training.run_config import RunConfig
+from explorer.training.run_folder import RunFolder
+from models.decoder import Decoder
+from models.errors import TokenizerError
+from models.tokenizers import Tokenizer, load_tokenizer
+
+
+class SampleWriter:
+    """Writes the samples of a run.
+
+    Args:
+        run: Its files; without a tokenizer there are no samples.
+        config: Its prompts, their number and temperature.
+    """
+
+    def __init__(self, run: RunFolder, config: RunConfig) -> None:
+        self._config = config
+        self._run = run
+        self._index: VerbatimIndex | None = None
+        self.tokenizer = _load_tokenizer(run)
+
+    def write(self, model: Decoder) -> Iterator[tuple[str, str, tuple[CopiedSpan, ...] | None]]:
+        """A prompt, what the model made of it, and what of that is copied, for each prompt.
+
+        Copies are None where they were not looked for: the text is missing or too long for it.
+
+        Args:
+            model: The model as it is now.
+        """
+        watch = self._config.watch
+        if self.tokenizer is None:
+            return
+        for i, prompt in enumerate(watch.prompts):
+            text = write_sample(
+                model,
+                self.tokenizer,
+                prompt,
+                n_tokens=watch.sample_tokens,
+                temperature=watch.temperature,
+                seed=self._config.seed + i,
+            )
+            yield prompt, text, self._find_copies(text)
+
+    def _find_copies(self, sample: str) -> tuple[CopiedSpan, ...] | None:
+        if self._index is None:
+            path = self._run.text_file
+            # a character is at least one byte, so a small file is surely short enough
+            if not path.exists() or path.stat().st_size > MAX_CHARACTERS:
+                return None
+            self._index = VerbatimIndex(path.read_text(encoding="utf-8"))
+        return tuple(
+            CopiedSpan(start=span.start, end=span.end, source_line=span.line)
+            for span in find_copied_spans(sample, self._index)
+        )
+
+
+def _load_tokenizer(run: RunFolder) -> Tokenizer | None:
+    try:
+        return load_tokenizer(run.tokenizer_folder)
+    except TokenizerError as error:
+        if error.code == "tokenizer-missing":
+            return None
+        raise
