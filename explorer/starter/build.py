@@ -25,9 +25,9 @@ from explorer.starter.recipe import (
     TOKENIZER_CHARACTERS,
     TRAINING_TOKENS,
     VALIDATION_TOKENS,
-    VOCAB_SIZE,
     starter_run,
 )
+from models.registry import get_preset
 
 if TYPE_CHECKING:
     from explorer.training.run_folder import RunFolder
@@ -135,7 +135,9 @@ def train_starter_tokenizer() -> Tokenizer:
         n_characters += len(document.text)
         if n_characters >= TOKENIZER_CHARACTERS:
             break
-    vocabulary = train_bpe(texts, vocab_size=VOCAB_SIZE, special_tokens=(SEPARATOR,))
+    vocabulary = train_bpe(
+        texts, vocab_size=get_preset("starter").vocab_size, special_tokens=(SEPARATOR,)
+    )
     return vocabulary.to_tokenizer("starter")
 
 

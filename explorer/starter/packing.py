@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from explorer.starter.card import write_card
-from explorer.starter.recipe import SEED, VOCAB_SIZE
+from explorer.starter.recipe import SEED
 from explorer.starter.scoring import score_starter
 from explorer.training.event_log import read_events
 from explorer.training.events import Evaluated, Event, Started, Step
@@ -68,7 +68,7 @@ def collect_facts(config: RunConfig, events: Sequence[Event]) -> dict[str, Any]:
     started = next(e for e in events if isinstance(e, Started))
     return {
         "n_parameters": count_parameters(config.model).unique,
-        "vocab_size": VOCAB_SIZE,
+        "vocab_size": config.model.vocab_size,
         "context": config.data.context,
         "n_layers": config.model.n_layers,
         "d_model": config.model.d_model,
