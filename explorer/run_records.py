@@ -15,6 +15,7 @@ from explorer.training.run_config import RunConfig
 # Points of one answer of the polled route: with six columns about 15 KB.
 MOST_POINTS = 300
 NEWEST_SAMPLES = 3
+FIRST_SAMPLES = 12  # for a page that has none yet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +186,7 @@ def make_progress(
                     "copied": [[c.start, c.end, c.source_line] for c in e.copied],
                     "searched": e.searched,
                 }
-                for e in history.samples[-NEWEST_SAMPLES:]
+                for e in history.samples[-(FIRST_SAMPLES if reset else NEWEST_SAMPLES) :]
             ],
             "seconds_left": history.compute_seconds_left(),
             "tokens_per_s": history.compute_tokens_per_s(),

@@ -27,6 +27,7 @@ from explorer.run_records import (
     make_progress,
     make_view,
 )
+from explorer.training.batch_windows import StepWindows, read_step_windows
 from explorer.training.config_differences import find_differences
 from explorer.training.estimate import Estimate, Probe, estimate_run
 from explorer.training.history import RunHistory
@@ -261,6 +262,16 @@ class Runs:
             JobError: One is not there.
         """
         return find_differences([self._config(self._find(i, None)) for i in run_ids])
+
+    def windows(self, run_id: str, step: int) -> StepWindows:
+        """The windows of the text that a step reads.
+
+        Raises:
+            JobError: The run is not there.
+            ConfigError: It has no such step.
+        """
+        run = self._find(run_id, None)
+        return read_step_windows(run, self._config(run), step)
 
     def owns(self, run_id: str, owner: str) -> bool:
         """Whether the visitor may change it."""

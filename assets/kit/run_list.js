@@ -54,16 +54,16 @@ function line(run, selected) {
 
 function update() {
   if (busy) return;
-  const value = kit.plain(props.value) ?? {runs: [], selected: null};
-  empty.hidden = value.runs.length > 0;
-  list.replaceChildren(...value.runs.map(run => line(run, value.selected)));
+  const value = kit.plain(props.value), runs = value?.runs ?? [];
+  empty.hidden = runs.length > 0;
+  list.replaceChildren(...runs.map(run => line(run, value.selected)));
 }
 window.addEventListener('glassbox:run', event => {
   const {run, step, state} = event.detail, now = `${run} ${step} ${state}`;
   if (!element.isConnected || now === live) return;
   live = now;
   const label = list.querySelector('.choose[aria-pressed=true] .detail'), value = kit.plain(props.value);
-  const shown = value?.runs.find(one => one.id === run && value.selected === run);
+  const shown = value?.runs?.find(one => one.id === run && value.selected === run);
   if (!label || !shown) return;
   label.textContent = say('steps', {step: kit.count(step), n: kit.count(shown.n_steps)}) + ' \u00b7 ' + shown.detail;
 });

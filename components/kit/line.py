@@ -12,7 +12,7 @@ from components.kit.views import build_view
 from components.text import Words
 
 
-def build_line(words: Words, *, elem_id: str, look: Literal["help", "heading"]) -> gr.HTML:
+def build_line(words: Words, *, elem_id: str, look: Literal["help", "heading", "text"]) -> gr.HTML:
     """Build a line.
 
     Its value is the text.
@@ -20,7 +20,7 @@ def build_line(words: Words, *, elem_id: str, look: Literal["help", "heading"]) 
     Args:
         words: The sentences of the page.
         elem_id: Its id in the page.
-        look: Small and grey, or small and bold.
+        look: Small and grey, small and bold, or several lines as they are.
 
     Returns:
         The component.

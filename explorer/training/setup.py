@@ -362,5 +362,5 @@ def _watch(n_steps: int, n_parameters: int, prompts: tuple[str, ...]) -> WatchCo
         save_every=max(1, planned // CHECKPOINTS),
         keep=None if keeps_all else KEPT_CHECKPOINTS,
         prompts=prompts,
-        sample_tokens=80,
+        sample_tokens=100,
     )

@@ -76,7 +76,7 @@ def build(ctx: AppContext) -> Parts:
             )
         with gr.Column(elem_classes=["figure"], min_width=0):
             gr.HTML(t("pretrain.written"), elem_classes=["heading"])
-            written = build_line(words, elem_id="checkpoint-written", look="heading")
+            written = build_line(words, elem_id="checkpoint-written", look="text")
             with gr.Row(elem_classes=["grid-and-map"]):
                 with gr.Column(elem_classes=["grid"], min_width=0):
                     heading = build_line(words, elem_id="checkpoint-heading", look="heading")

@@ -156,7 +156,8 @@ class CompareHandlers:
             keep=f"{chosen} {quantity} {tokens} {log}",
         )
         rows = runs.differences(chosen)
-        key = "compare_differ" if rows else "compare_equal"
+        alone = "compare_one" if len(views) == 1 else "compare_equal"
+        key = "compare_differ" if rows else alone
         return (
             message,
             say(locale, f"pretrain.{key}"),

@@ -11,6 +11,7 @@ from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.working import Working, build_working
+from components.tabs.pretrain import windows
 from components.tabs.pretrain.run_choice import RunChoice
 from components.tabs.pretrain.run_handlers import RunHandlers
 from components.tabs.pretrain.run_views import build_live_view, build_run_list, build_samples_view
@@ -33,6 +34,7 @@ class Parts:
     live: gr.HTML
     buttons: dict[str, gr.Button]
     open: gr.Button
+    batch: windows.Parts
     working: Working
 
     def outputs(self, choice: RunChoice) -> list[Any]:
@@ -73,9 +75,10 @@ def build(ctx: AppContext) -> Parts:
             live = build_live_view(words, elem_id="pretrain-live", chart=CHART)
             build_plotly_panel(words, elem_id=CHART, label_key="pretrain.curve_label", height=340)
             build_samples_view(words, elem_id="pretrain-samples", chart=CHART)
+            batch = windows.build(ctx)
             working = build_working(words, elem_id="pretrain-live-working", formula=FORMULA)
     build_note(words, "pretrain.look_for_live", elem_id="pretrain-live-note")
-    return Parts(runs=runs, live=live, buttons=buttons, open=opened, working=working)
+    return Parts(runs=runs, live=live, buttons=buttons, open=opened, batch=batch, working=working)
 
 
 def _build_button(ctx: AppContext, name: str) -> gr.Button:
@@ -110,6 +113,7 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice) 
     wire(parts.live.run_change, on.refresh, known, outputs, trigger_mode="always_last", **options)
     for name, button in parts.buttons.items():
         wire(button.click, getattr(on, name), known, outputs, **options)
+    windows.wire_part(ctx, head, parts.batch, choice)
     wire(parts.open.click, on.open_newest, known, [ctx.wanted_model], **options)
     for function, api_name in (
         (on.start_run, "pretrain_resume"),
