@@ -3,6 +3,11 @@
 A Llama of 3.7 million numbers, since that is what an hour of two cores can teach the world of
 `documents.py`: fluent stories of it, and questions about the text before them. The vocabulary is
 small because a third of the numbers would else be rows of the embedding.
+
+The text opens with repetition alone: rows said again, pairs asked again, stories told again. There
+half of all tokens can be known from an earlier copy, and heads that look one token back, and behind
+a copy, form within a few hundred steps; in the mixed text, where a tenth repeats, they had not
+formed after a thousand. What follows is learned with them.
 """
 
 from __future__ import annotations
@@ -19,7 +24,10 @@ from models.registry import get_preset
 SEED = 2026
 SEPARATOR = "<|endoftext|>"
 TOKENIZER_CHARACTERS = 6_000_000  # more text changes no merge that matters, and takes longer
-TRAINING_TOKENS = 12_000_000
+OPENING_TOKENS = 1_200_000
+OPENING_KINDS = ("echo", "pairs", "retelling")
+TRAINING_TOKENS = 8_000_000  # with the opening
+SPARE_TEXT = 1.05  # tokens are foreseen from characters; a second epoch would open again
 VALIDATION_TOKENS = 120_000
 BATCH_SIZE = 16
 PROMPTS = ("Once upon a time", "Mia has a red ball. Who has the red ball?", "小明有一只")
@@ -37,12 +45,17 @@ def starter_run(n_steps: int | None = None) -> RunConfig:
     return RunConfig(
         name="starter",
         model=model,
-        data=DataConfig(text_name="world", context=model.context_length, batch_size=BATCH_SIZE),
+        data=DataConfig(
+            text_name="world",
+            context=model.context_length,
+            batch_size=BATCH_SIZE,
+            shuffle=False,  # documents come in random order anyway, the opening first
+        ),
         optimiser=OptimiserConfig(kind="muon", learning_rate=3e-3),
         schedule=ScheduleConfig(kind="wsd", warmup_steps=100, final_share=0.0, decay_share=0.3),
         watch=WatchConfig(
-            evaluate_every=max(1, n_steps // 25),
-            evaluation_batches=6,
+            evaluate_every=max(1, n_steps // 16),
+            evaluation_batches=5,
             sample_every=max(1, n_steps // 10),
             save_every=max(1, n_steps // 10),
             prompts=PROMPTS,
