@@ -64,7 +64,7 @@ class Settings:
     Args:
         public: Whether strangers may be on the page: no local paths, limited uploads.
         max_upload_bytes: Largest single file that may be uploaded.
-        default_model: Source to open first; None opens the first entry of the catalogue.
+        default_model: Source to open first; None opens the first of the catalogue that is here.
     """
 
     public: bool = False
@@ -114,7 +114,12 @@ class AppContext:
         Returns:
             A source string for the store.
         """
-        return model_id or self.settings.default_model or self.store.catalogue()[0].id
+        return model_id or self.settings.default_model or self._first_that_is_here()
+
+    def _first_that_is_here(self) -> str:
+        """The first of the list that opens without a network, or the first of all."""
+        entries = self.store.catalogue()
+        return next((e.id for e in entries if e.presence == "here"), entries[0].id)
 
     def owner_of(self, owner: str | None, request: gr.Request | None = None) -> str:
         """Name the owner for the store.

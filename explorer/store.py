@@ -316,6 +316,8 @@ class ModelStore:
         summary = replace(self._loader.summarise(loaded), id=name)
         if key.source.startswith(UPLOAD_PREFIX):
             summary = replace(summary, origin="upload")
+        elif key.source.startswith(RUN_PREFIX):
+            summary = replace(summary, origin="run")
         with self._changed:
             wanted = bool(load.openers)
             model = ShelvedModel(loaded, summary, set(load.openers), load.leases)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # `models` is imported when the first model is opened, not wi
 
 Presence = Literal["here", "download"]
 LoadPhase = Literal["resolving", "downloading", "reading", "ready"]
-Origin = Literal["offline pack", "hub", "cache", "file", "folder", "upload"]
+Origin = Literal["bundled", "offline pack", "hub", "cache", "file", "folder", "upload", "run"]
 
 
 @dataclass(frozen=True)

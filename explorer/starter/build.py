@@ -14,20 +14,23 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from explorer.starter.documents import CHARACTERS_PER_TOKEN, generate_documents
 from explorer.starter.recipe import (
+    OPENING_KINDS,
+    OPENING_TOKENS,
     SEED,
     SEPARATOR,
+    SPARE_TEXT,
     TOKENIZER_CHARACTERS,
-    TRAINING_TOKENS,
     VALIDATION_TOKENS,
-    VOCAB_SIZE,
     starter_run,
 )
+from explorer.starter.records import Document
+from models.registry import get_preset
 
 if TYPE_CHECKING:
     from explorer.training.run_folder import RunFolder
@@ -99,9 +102,10 @@ def make_starter_run(runs: Path, n_steps: int | None) -> RunFolder:
 
     config = starter_run(n_steps)
     begun = time.perf_counter()
-    n_tokens = min(TRAINING_TOKENS, config.n_steps * config.data.tokens_per_step * 11 // 10)
+    n_tokens = config.n_steps * config.data.tokens_per_step * SPARE_TEXT
+    opening = write_world("training", OPENING_TOKENS, kinds=OPENING_KINDS)
     content = RunText(
-        text=write_world("training", n_tokens),
+        text=opening + write_world("training", n_tokens - OPENING_TOKENS),
         validation_text=write_world("validation", VALIDATION_TOKENS),
         special=True,
     )
@@ -113,15 +117,17 @@ def make_starter_run(runs: Path, n_steps: int | None) -> RunFolder:
     raise AssertionError("make_run ends with the run")
 
 
-def write_world(split: str, n_tokens: int, language: str = "both") -> str:
+def write_world(split: str, n_tokens: float, language: str = "both", **options: Any) -> str:
     """Documents of about so many tokens, with a separator after each.
 
     Args:
         split: training, validation or held_out.
         n_tokens: About how many.
         language: en, zh or both.
+        **options: Further ones of `generate_documents`.
     """
-    return "".join(_documents(split, n_tokens, language))
+    documents = generate_documents(SEED, split=split, language=language, **options)
+    return "".join(_take(documents, n_tokens))
 
 
 def train_starter_tokenizer() -> Tokenizer:
@@ -135,17 +141,19 @@ def train_starter_tokenizer() -> Tokenizer:
         n_characters += len(document.text)
         if n_characters >= TOKENIZER_CHARACTERS:
             break
-    vocabulary = train_bpe(texts, vocab_size=VOCAB_SIZE, special_tokens=(SEPARATOR,))
+    vocabulary = train_bpe(
+        texts, vocab_size=get_preset("starter").vocab_size, special_tokens=(SEPARATOR,)
+    )
     return vocabulary.to_tokenizer("starter")
 
 
-def _documents(split: str, n_tokens: int, language: str) -> Iterator[str]:
+def _take(documents: Iterable[Document], n_tokens: float) -> Iterator[str]:
     written = 0.0
-    for document in generate_documents(SEED, split=split, language=language):
-        yield document.text + SEPARATOR
-        written += len(document.text) / CHARACTERS_PER_TOKEN[document.language] + 1
+    for document in documents:
         if written >= n_tokens:
             return
+        yield document.text + SEPARATOR
+        written += len(document.text) / CHARACTERS_PER_TOKEN[document.language] + 1
 
 
 if __name__ == "__main__":

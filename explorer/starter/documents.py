@@ -14,7 +14,7 @@ retelling     a text told twice, word for word
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import ModuleType
 
 from explorer.errors import ConfigError
@@ -88,7 +88,11 @@ def build_voice(language: str, split: str) -> Voice:
 
 
 def generate_documents(
-    seed: int, *, split: str = "training", language: str = "both"
+    seed: int,
+    *,
+    split: str = "training",
+    language: str = "both",
+    kinds: Collection[str] = tuple(_WRITERS),
 ) -> Iterator[Document]:
     """An endless row of documents; the same seed gives the same row on every machine.
 
@@ -97,19 +101,23 @@ def generate_documents(
         split: training, validation (same words and templates, other scenes) or held_out (no name,
             keyword or template of the training text).
         language: en, zh, or both: then a third of the tokens is Chinese.
+        kinds: Kinds of documents to write, as often among each other as in the whole world.
 
     Raises:
-        ConfigError: A language or split that the world does not have.
+        ConfigError: A language, split or kind that the world does not have.
     """
     _check(language, LANGUAGES, "language")
+    for kind in kinds:
+        _check(kind, tuple(_WRITERS), "kind")
     if language == "both":
         return _mix(
-            generate_documents(seed, split=split, language="en"),
-            generate_documents(seed, split=split, language="zh"),
+            generate_documents(seed, split=split, language="en", kinds=kinds),
+            generate_documents(seed, split=split, language="zh", kinds=kinds),
         )
     voice = build_voice(language, split)
     dice = Dice(f"{seed} {split} {language}")
-    return (_write_document(dice, voice) for _ in itertools.count())
+    chosen = tuple(kind for kind in _WRITERS if kind in kinds)
+    return (_write_document(dice, voice, chosen) for _ in itertools.count())
 
 
 def generate_questions(
@@ -142,9 +150,9 @@ def _draw_question(dice: Dice, voice: Voice) -> Question:
     return ask_story(story, text, words, 1, dice, voice)[0]
 
 
-def _write_document(dice: Dice, voice: Voice) -> Document:
-    weights = tuple(weight for _, weight in _WRITERS.values())
-    writer, _ = _WRITERS[dice.pick_weighted(tuple(_WRITERS), weights)]
+def _write_document(dice: Dice, voice: Voice, kinds: tuple[str, ...]) -> Document:
+    weights = tuple(_WRITERS[kind][1] for kind in kinds)
+    writer, _ = _WRITERS[dice.pick_weighted(kinds, weights)]
     return writer(dice, voice)
 
 

@@ -1,6 +1,6 @@
 """The trained starter as it ships: weights in 16 bits, tokenizer, scores, and a card that says all.
 
-The card is written from the run and the scores; no number in it is typed.
+The card (`card.py`) is written from the run and the scores; no number in it is typed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from explorer.starter.recipe import SEED, SEPARATOR, VOCAB_SIZE
-from explorer.starter.scoring import StarterScores, score_starter
+from explorer.starter.card import write_card
+from explorer.starter.recipe import SEED
+from explorer.starter.scoring import score_starter
 from explorer.training.event_log import read_events
 from explorer.training.events import Evaluated, Event, Started, Step
 from explorer.training.run_config import RunConfig
@@ -30,7 +31,6 @@ SCORES_FILE = "scores.json"
 CARD_FILE = "README.md"
 STORIES = ("Once upon a time", "One day, Mia", "小明有一只", "从前")
 STORY_TOKENS = 90
-CURVE_ROWS = 12
 
 
 def pack_starter(run: RunFolder, target: Path) -> None:
@@ -68,7 +68,7 @@ def collect_facts(config: RunConfig, events: Sequence[Event]) -> dict[str, Any]:
     started = next(e for e in events if isinstance(e, Started))
     return {
         "n_parameters": count_parameters(config.model).unique,
-        "vocab_size": VOCAB_SIZE,
+        "vocab_size": config.model.vocab_size,
         "context": config.data.context,
         "n_layers": config.model.n_layers,
         "d_model": config.model.d_model,
@@ -105,85 +105,6 @@ def tell_stories(loaded: LoadedModel) -> list[str]:
         )
         for start in STORIES
     ]
-
-
-def write_card(
-    facts: dict[str, Any],
-    scores: StarterScores,
-    curve: Sequence[Sequence[float]],
-    stories: Sequence[str],
-) -> str:
-    """The model card, as Markdown.
-
-    Args:
-        facts: See `collect_facts`.
-        scores: Of the packed model.
-        curve: Step, training and validation loss.
-        stories: What it writes.
-    """
-    every = max(1, len(curve) // CURVE_ROWS)
-    rows = [*curve[:-1:every], curve[-1]]
-    lines = [
-        "---",
-        "license: apache-2.0",
-        "language: [en, zh]",
-        "pipeline_tag: text-generation",
-        "---",
-        "",
-        "# Glassbox starter",
-        "",
-        f"A Llama of {facts['n_parameters']:,} parameters that knows one small world: children, "
-        "animals, things, colours, places, who owns what. It writes short stories of that world in "
-        "English and in Chinese and answers simple questions about the text before them. It is "
-        "there to be looked into, trained on and tuned, not to be asked about anything else.",
-        "",
-        "| | |",
-        "|---|---|",
-        *(f"| {key.replace('_', ' ')} | {value} |" for key, value in facts.items()),
-        "",
-        "## Data",
-        "",
-        "All text is written by `explorer/starter/documents.py` from a seed: each document draws a "
-        "small scene and tells, describes, lists or asks about it, without contradicting itself. A "
-        f"third of the tokens is Chinese. `{SEPARATOR}` stands between documents. No document has "
-        "the instruction forms of the fine-tuning tab, which are kept to be taught later.",
-        "",
-        "## Built with",
-        "",
-        "```bash",
-        "python -m explorer.starter.build FOLDER",
-        "```",
-        "",
-        "## Scores",
-        "",
-        "*Validation* has the words and sentences of the training text in scenes of its own; *held "
-        "out* shares no name, keyword or sentence with it. Questions count as answered when the "
-        "greedy answer is right word for word.",
-        "",
-        "| | English | Chinese |",
-        "|---|---|---|",
-    ]
-    for kind, table, form in (
-        ("loss", scores.losses, "{:.3f}"),
-        ("questions answered", scores.questions, "{:.1%}"),
-    ):
-        for split, values in table.items():
-            cells = " | ".join(form.format(values[lang]) for lang in ("en", "zh"))
-            lines.append(f"| {kind}, {split.replace('_', ' ')} | {cells} |")
-    for name, place in (
-        ("previous-token", scores.previous_token),
-        ("induction", scores.induction),
-    ):
-        lines += [
-            "",
-            f"Best {name} head: layer {place.layer}, head {place.head}, score {place.score:.2f} on "
-            "random tokens repeated once (`explorer/head_scores.py`).",
-        ]
-    lines += ["", "## Curve", "", "| step | training loss | validation loss |", "|---|---|---|"]
-    lines += [f"| {int(s)} | {train:.3f} | {valid:.3f} |" for s, train, valid in rows]
-    lines += ["", "## What it writes", ""]
-    lines += [f"> {story}".replace("\n", "\n> ") + "\n" for story in stories]
-    return "\n".join(lines)
 
 
 def _curve(events: Sequence[Event]) -> list[list[float]]:

@@ -1,8 +1,13 @@
-"""How the starter model is made: its size, its text, its training. All numbers stand here.
+"""How the starter model is trained; its architecture is the preset `starter`.
 
 A Llama of 3.7 million numbers, since that is what an hour of two cores can teach the world of
 `documents.py`: fluent stories of it, and questions about the text before them. The vocabulary is
 small because a third of the numbers would else be rows of the embedding.
+
+The text opens with repetition alone: rows said again, pairs asked again, stories told again. There
+half of all tokens can be known from an earlier copy, and heads that look one token back, and behind
+a copy, form within a few hundred steps; in the mixed text, where a tenth repeats, they had not
+formed after a thousand. What follows is learned with them.
 """
 
 from __future__ import annotations
@@ -14,34 +19,18 @@ from explorer.training.run_config import (
     ScheduleConfig,
     WatchConfig,
 )
-from models.config import FULL, AttentionConfig, FfnConfig, ModelConfig, NormConfig
-from models.rope_config import RopeConfig
+from models.registry import get_preset
 
 SEED = 2026
-VOCAB_SIZE = 4_096
-CONTEXT = 256
 SEPARATOR = "<|endoftext|>"
 TOKENIZER_CHARACTERS = 6_000_000  # more text changes no merge that matters, and takes longer
-TRAINING_TOKENS = 12_000_000
+OPENING_TOKENS = 1_200_000
+OPENING_KINDS = ("echo", "pairs", "retelling")
+TRAINING_TOKENS = 8_000_000  # with the opening
+SPARE_TEXT = 1.05  # tokens are foreseen from characters; a second epoch would open again
 VALIDATION_TOKENS = 120_000
 BATCH_SIZE = 16
 PROMPTS = ("Once upon a time", "Mia has a red ball. Who has the red ball?", "小明有一只")
-
-
-def starter_model() -> ModelConfig:
-    """The architecture: Llama's, with two query heads for each key/value head."""
-    return ModelConfig(
-        vocab_size=VOCAB_SIZE,
-        context_length=CONTEXT,
-        d_model=192,
-        layer_types=(FULL,) * 6,
-        attention=AttentionConfig(n_heads=6, n_kv_heads=3, d_head=32),
-        ffn=FfnConfig(d_ff=640, activation="silu", gated=True),
-        norm=NormConfig(kind="rmsnorm"),
-        positions="rope",
-        rope={FULL: RopeConfig(theta=10_000.0)},
-        tied_head=True,
-    )
 
 
 def starter_run(n_steps: int | None = None) -> RunConfig:
@@ -50,17 +39,23 @@ def starter_run(n_steps: int | None = None) -> RunConfig:
     Args:
         n_steps: Fewer, for a trial; None is all.
     """
-    planned = TRAINING_TOKENS // (BATCH_SIZE * CONTEXT)
+    model = get_preset("starter")
+    planned = TRAINING_TOKENS // (BATCH_SIZE * model.context_length)
     n_steps = planned if n_steps is None else n_steps
     return RunConfig(
         name="starter",
-        model=starter_model(),
-        data=DataConfig(text_name="world", context=CONTEXT, batch_size=BATCH_SIZE),
+        model=model,
+        data=DataConfig(
+            text_name="world",
+            context=model.context_length,
+            batch_size=BATCH_SIZE,
+            shuffle=False,  # documents come in random order anyway, the opening first
+        ),
         optimiser=OptimiserConfig(kind="muon", learning_rate=3e-3),
         schedule=ScheduleConfig(kind="wsd", warmup_steps=100, final_share=0.0, decay_share=0.3),
         watch=WatchConfig(
-            evaluate_every=max(1, n_steps // 25),
-            evaluation_batches=6,
+            evaluate_every=max(1, n_steps // 16),
+            evaluation_batches=5,
             sample_every=max(1, n_steps // 10),
             save_every=max(1, n_steps // 10),
             prompts=PROMPTS,

@@ -18,6 +18,7 @@ from explorer.training.sample_texts import SAMPLE_TEXTS
 from explorer.training.setup import RunSetup, check_tokenizer, model_of
 from models.counting import count_parameters
 from models.errors import ConfigError
+from models.tokenizers.characters import SPECIAL_TOKENS
 
 GPT2_VOCABULARY = 50_257
 # Of a text that is not read yet: letters, digits and signs of a language with an alphabet.
@@ -94,4 +95,4 @@ def _vocabulary(setup: RunSetup) -> tuple[int, bool]:
     sample = SAMPLE_TEXTS.get(setup.text)
     if sample is None:
         return USUAL_CHARACTERS, True
-    return len(set(sample.path.read_text(encoding="utf-8"))), False
+    return len(set(sample.read())) + len(SPECIAL_TOKENS), False

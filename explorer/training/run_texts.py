@@ -61,8 +61,9 @@ def open_text(setup: RunSetup, max_bytes: int) -> RunText:
         DataError: It is missing, too large, empty, binary, or not UTF-8.
     """
     sample = SAMPLE_TEXTS.get(setup.text)
-    path = Path(setup.text) if sample is None else sample.path
-    return RunText(text=read_text(path, max_bytes=max_bytes, name=describe_text(setup)))
+    if sample is not None:
+        return RunText(text=sample.read())
+    return RunText(text=read_text(Path(setup.text), max_bytes=max_bytes, name=describe_text(setup)))
 
 
 def describe_text(setup: RunSetup) -> str:

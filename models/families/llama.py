@@ -160,7 +160,20 @@ SMOLLM2_1_7B = _preset(
     tied_head=True,
 )
 
+# explorer/starter/recipe.py: the model that this project trains and ships
+STARTER = _preset(
+    vocab_size=4_096,
+    context_length=256,
+    d_model=192,
+    n_layers=6,
+    n_heads=6,
+    n_kv_heads=3,
+    d_ff=640,
+    tied_head=True,
+)
+
 PRESETS: Mapping[str, ModelConfig] = {
+    "starter": STARTER,
     "llama2-7b": LLAMA2_7B,
     "llama2-7b-chat": LLAMA2_7B,
     "llama3-8b": LLAMA3_8B,

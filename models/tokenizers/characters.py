@@ -22,11 +22,13 @@ from models.tokenizers.trained import (
     wrap_trained,
 )
 
+SPECIAL_TOKENS = (END_OF_TEXT,)  # unless others are asked for
+
 
 def train_character_tokenizer(
     text: str,
     *,
-    special_tokens: Sequence[str] = (END_OF_TEXT,),
+    special_tokens: Sequence[str] = SPECIAL_TOKENS,
     name: str = "characters",
 ) -> LibraryTokenizer:
     """Make a tokenizer of the characters that occur in a text.

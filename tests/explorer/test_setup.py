@@ -12,6 +12,7 @@ import torch
 from explorer.datasets import TokenWindows, read_text, split_text
 from explorer.errors import ConfigError
 from explorer.training.architectures import SIZES, Breakage, SizeName, Style, build_model_config
+from explorer.training.plan import compute_plan
 from explorer.training.sample_texts import FOLDER, SAMPLE_TEXTS
 from explorer.training.setup import (
     RunSetup,
@@ -187,7 +188,7 @@ def test_an_unknown_tokenizer_is_refused_before_a_text_is_read():
         check_tokenizer(RunSetup(tokenizer=""))
 
 
-@pytest.mark.parametrize("name", SAMPLE_TEXTS)
+@pytest.mark.parametrize("name", [n for n, s in SAMPLE_TEXTS.items() if s.path])
 def test_sample_texts_are_what_their_script_writes(name):
     spec = importlib.util.spec_from_file_location("make_samples", FOLDER / "make_samples.py")
     script = importlib.util.module_from_spec(spec)
@@ -210,3 +211,20 @@ def test_the_form_needs_no_torch():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_the_world_is_the_text_of_the_starter():
+    from explorer.starter.documents import generate_documents
+    from explorer.starter.recipe import SEED
+
+    text = SAMPLE_TEXTS["world"].read()
+    assert text.startswith(next(generate_documents(SEED)).text + "\n\n")
+    assert 2_000_000 <= len(text) < 2_100_000
+
+
+def test_the_vocabulary_that_is_shown_is_that_of_the_tokenizer():
+    from explorer.training.run_texts import build_tokenizer
+
+    setup = RunSetup(tokenizer="characters", text="village")
+    tokenizer = build_tokenizer(setup, SAMPLE_TEXTS["village"].read())
+    assert compute_plan(setup).vocab_size == tokenizer.vocab_size

@@ -10,6 +10,7 @@ from models import build_decoder, load_model
 from models.errors import ConfigError, TokenizerError, WeightError
 from models.families import book_gpt
 from models.offline_pack import find_offline_file
+from models.tokenizers import packed_gpt2
 from models.weight_rules import save_weights
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8], [2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5]])
@@ -143,7 +144,7 @@ def test_a_missing_or_misshapen_tensor_is_named(tmp_path):
 
 def test_the_offline_pack_is_not_asked_for_a_folder_with_its_own_tokenizer(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(book_gpt, "find_offline_file", lambda *names: asked.append(names))
+    monkeypatch.setattr(packed_gpt2, "find_offline_file", lambda *names: asked.append(names))
     path = save_book(book_model(vocab_size=50_257, emb_dim=12, n_layers=1), tmp_path / "g.pth")
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(TokenizerError, match=r"tokenizer\.json"):

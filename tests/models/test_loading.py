@@ -236,6 +236,25 @@ def test_weights_for_more_layers_than_the_config_has_are_refused(folder):
         load_model(folder)
 
 
+@pytest.mark.parametrize(
+    ("config", "weights", "named"),
+    [
+        ("gpt2", "llama", "model.embed_tokens.weight"),
+        ("llama", "gpt2", r"transformer\.h\.0"),
+        ("qwen3", "llama", "q_norm"),
+        ("gemma3_text", "qwen3", "post_norm"),
+        ("olmo3", "llama", "input_layernorm"),
+        ("deepseek", "llama", "latent_proj"),
+        ("qwen3_moe", "qwen3", "experts"),
+    ],
+)
+def test_weights_of_another_family_are_refused(config, weights, named, golden_folder, tmp_path):
+    shutil.copy(golden_folder / config / "config.json", tmp_path)
+    shutil.copy(golden_folder / weights / "model.safetensors", tmp_path)
+    with pytest.raises(WeightError, match=rf"(?s){named}.*belong together"):
+        load_model(tmp_path)
+
+
 def test_only_pickles_are_refused_by_name(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(WeightError, match=r"only as pytorch_model\.bin.*save_pretrained"):

@@ -11,7 +11,7 @@ from models import KVCache, SamplingConfig, generate, load_model
 from models.costs import count_weight_bytes
 from models.quantize import Int8Embedding, Int8Linear, multiply_rows, quantize_rows
 
-FAMILIES = ("llama", "gpt2", "qwen2", "qwen3_moe", "gemma3_text", "olmo3")
+FAMILIES = ("llama", "gpt2", "qwen2", "qwen3_moe", "gemma3_text", "olmo3", "deepseek")
 
 
 def seeded(*shape):
