@@ -8,6 +8,7 @@ import pytest
 from components.context import Settings
 from components.launch import Endpoint, launch_page
 from components.shell import build_page
+from components.tabs import pretrain
 from explorer.runs import Runs
 from explorer.store import ModelStore
 from explorer.training.run_folder import RUNS_FOLDER
@@ -46,7 +47,8 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(home):
-    demo, ctx = build_page(StoreWithRuns(home), Settings(), runs=Runs(home))
+    # other tabs would read their texts with the fake models
+    demo, ctx = build_page(StoreWithRuns(home), Settings(), runs=Runs(home), tabs=(pretrain.TAB,))
     url = launch_page(
         demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
     )

@@ -331,8 +331,10 @@ def test_what_is_no_checkpoint_is_refused(home, trained, source):
 
 def test_the_scrubber_shows_what_the_checkpoint_computes(ctx, trained, nobody):
     on = CheckpointHandlers(ctx)
-    values = on.enter(Look(), trained, "", None, nobody)
+    entered = on.enter(Look(), trained, "", None, nobody)[-1]
+    values = on.read(entered, trained, "Ada lives", None, nobody)
     place, stepper, prompt, written, opened, layer, *_rest, look = values
+    assert prompt == "Ada lives"
     assert stepper == {"index": 3, "count": 4}
     assert "small one" in place
     assert written.startswith(prompt)

@@ -27,6 +27,9 @@ WORDS = load_words()
 PUBLIC = {
     *("open_model", "cancel_model", "unload_model", "tokenize", "attention", "chat"),
     *("chat_send", "chat_regenerate", "chat_another", "chat_edit", "chat_stop", "chat_clear"),
+    *("pretrain_start", "pretrain_estimate", "pretrain_resume", "pretrain_pause", "pretrain_stop"),
+    *("pretrain_runs", "pretrain_run", "pretrain_rename", "pretrain_delete", "pretrain_sample"),
+    *("pretrain_compare", "pretrain_batch", "pretrain_by_hand"),
     *("measure_format", "stop_measuring"),
 }
 

@@ -20,7 +20,7 @@ def build(ctx: AppContext) -> None:
     build_page_style("pretrain")
     choice = run_choice.build(ctx)
     tabs = {}
-    with gr.Tabs(elem_id="pretrain-panels") as panels:
+    with gr.Tabs(elem_id="pretrain-panels", overflow_behavior="wrap") as panels:
         for name in PANELS:
             tabs[name] = gr.Tab(ctx.words.t(f"pretrain.panel.{name}"), id=name)
         with tabs["setup"]:
