@@ -195,3 +195,18 @@ def test_the_tab_fits_a_phone(open_page, home):
         page.wait_for_timeout(1_500)
         widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert widths[0] <= widths[1], json.dumps([panel, *widths])
+
+
+def test_a_process_warms_up_once_for_who_comes_to_the_tab(open_page, served, monkeypatch):
+    called: list[int] = []
+    monkeypatch.setattr(served[1].runs, "warm_up", lambda: called.append(1))
+    page = open_page("panel=setup")
+    page.wait_for_selector("#pretrain-begin")
+    for _ in range(100):
+        if called:
+            break
+        page.wait_for_timeout(200)
+    for panel in (1, 0):  # going away and coming back is the same visit
+        page.locator("#pretrain-panels > .tab-wrapper [role=tab]:visible").nth(panel).click()
+        page.wait_for_timeout(800)
+    assert called == [1]

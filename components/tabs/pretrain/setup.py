@@ -15,6 +15,7 @@ from components.kit.cards import build_note
 from components.kit.examples import build_examples
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
+from components.kit.seen import build_seen
 from components.kit.working import Working, build_working
 from components.tabs.pretrain.live import Parts as LiveParts
 from components.tabs.pretrain.run_choice import RunChoice
@@ -52,6 +53,7 @@ class Parts:
     status: gr.HTML
     estimate: gr.Button
     start: gr.Button
+    seen: gr.HTML
     working: Working
 
 
@@ -73,6 +75,7 @@ def build(ctx: AppContext) -> Parts:
             count = build_line(words, elem_id="pretrain-count", look="heading")
             bars = build_bar_list(words, elem_id="pretrain-bars")
             start, estimate = _build_buttons(ctx)
+            seen = build_seen(words, elem_id="pretrain-seen")
             status = build_line(words, elem_id="pretrain-status", look="help")
             cost = build_number_matrix(words, elem_id="pretrain-cost")
             with (
@@ -94,6 +97,7 @@ def build(ctx: AppContext) -> Parts:
         status=status,
         estimate=estimate,
         start=start,
+        seen=seen,
         working=working,
     )
 
@@ -169,6 +173,7 @@ def wire_panel(
     text = form.controls["text"]
     wire(parts.upload.upload, on.choose_upload, [], [text], queue=False, **options)
     wire(parts.examples.example, on.example, [], form.inputs, queue=False, **options)
+    wire(parts.seen.seen, on.warm_up, [], [], **options)
     cost = [parts.status, parts.cost]
     wire(parts.estimate.click, with_form(on.estimate, RunSetup), inputs, cost, **options)
     shown = [panels, parts.status, *live.outputs(choice)]

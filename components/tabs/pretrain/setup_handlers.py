@@ -60,6 +60,10 @@ class SetupHandlers:
         """Fill the form with one of the examples."""
         return tuple(asdict(EXAMPLES[int(event._data["index"])]).values())
 
+    def warm_up(self) -> None:
+        """Somebody has come to train: a process loads torch while he reads."""
+        self._ctx.runs.warm_up()
+
     def choose_upload(self) -> str:
         """A file was uploaded: it is the text."""
         return UPLOADED
