@@ -9,6 +9,7 @@ echo          words, names or letters repeated in the same order: makes inductio
 pairs         what goes with whom, asked again in another order
 song          verses with a refrain
 retelling     a text told twice, word for word
+rows          a row of different words, said twice, and nothing else; only where asked for
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from types import ModuleType
 from explorer.errors import ConfigError
 from explorer.starter import grammar_en, grammar_zh, words_en, words_zh
 from explorer.starter.dice import Dice
-from explorer.starter.games import write_echo, write_list, write_pairs, write_sums
+from explorer.starter.games import write_echo, write_list, write_pairs, write_rows, write_sums
 from explorer.starter.held_out_en import held_out_phrasebook as held_out_phrases_en
 from explorer.starter.held_out_zh import held_out_phrasebook as held_out_phrases_zh
 from explorer.starter.narrative import (
@@ -58,7 +59,10 @@ _WRITERS: Mapping[str, tuple[_Writer, float]] = {
     "pairs": (write_pairs, 0.04),
     "song": (write_song, 0.02),
     "retelling": (write_retelling, 0.04),
+    "rows": (write_rows, 1.0),
 }
+# What the world consists of.
+KINDS = tuple(kind for kind in _WRITERS if kind != "rows")
 
 
 def build_voice(language: str, split: str) -> Voice:
@@ -92,7 +96,7 @@ def generate_documents(
     *,
     split: str = "training",
     language: str = "both",
-    kinds: Collection[str] = tuple(_WRITERS),
+    kinds: Collection[str] = KINDS,
 ) -> Iterator[Document]:
     """An endless row of documents; the same seed gives the same row on every machine.
 

@@ -82,6 +82,17 @@ def write_echo(dice: Dice, voice: Voice) -> Document:
     return plain("\n".join(blocks), "echo", voice)
 
 
+def write_rows(dice: Dice, voice: Voice) -> Document:
+    """A row of different words, said twice.
+
+    No word foretells the next, but the first telling does: the shortest way to heads that look one
+    token back, and behind a copy.
+    """
+    separator = "" if voice.language == "zh" else " "
+    row = separator.join(dice.sample(_all_words(voice), dice.between(10, 30)))
+    return plain(f"{row}\n{row}", "rows", voice)
+
+
 def _draw_row(dice: Dice, voice: Voice) -> list[str]:
     """Three to sixteen items: names, pieces that mean nothing, or words of all kinds."""
     length = dice.between(3, 16)
