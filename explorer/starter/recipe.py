@@ -4,10 +4,10 @@ A Llama of 3.7 million numbers, since that is what half an hour of two cores can
 `documents.py`: fluent stories of it, and questions about the text before them. The vocabulary is
 small because a third of the numbers would else be rows of the embedding.
 
-The text opens with repetition alone: rows of words, said twice. There half of all tokens can be known
-from an earlier copy and from nothing else, so that heads which look one token back, and behind a
-copy, form early; what follows is learned with them. In the mixed text alone, where a tenth repeats,
-and at a third of this rate, they had not formed after a thousand steps.
+The text opens with repetition alone: rows of words, said twice. There half of all tokens can be
+known from an earlier copy and from nothing else, so that heads which look one token back, and
+behind a copy, form early; what follows is learned with them. In the mixed text alone, where a tenth
+repeats, and at a third of this rate, they had not formed after a thousand steps.
 """
 
 from __future__ import annotations
