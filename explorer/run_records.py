@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from explorer.jobs.run_states import RunState
+from explorer.jobs.run_states import RunState, find_state
 from explorer.training.events import Evaluated, Failed, Sampled, Saved, Started
 from explorer.training.history import RunHistory, choose_points
 from explorer.training.run_config import RunConfig
+from explorer.training.run_folder import RunFolder
+from models.counting import count_parameters
 
 # Points of one answer of the polled route: with six columns about 15 KB.
 MOST_POINTS = 300
@@ -109,6 +113,46 @@ class RunView:
     tokens_per_s: float | None
     mfu: float | None
     lost_steps: int
+
+
+def make_summary(
+    run: RunFolder,
+    about: Mapping[str, Any],
+    config: RunConfig,
+    history: RunHistory,
+    place: int | None,
+) -> RunSummary:
+    """The line of a run in the list.
+
+    Args:
+        run: Its files.
+        about: What the page keeps about it; values that were edited by hand are left out.
+        config: Everything that decides it.
+        history: Its events.
+        place: In the queue; None where it does not wait.
+    """
+    with history.lock:
+        evaluated = history.evaluated[-1] if history.evaluated else None
+        turns, step = list(history.turns), history.step
+    return RunSummary(
+        id=run.id,
+        name=str(about.get("name", config.name)),
+        state=find_state(run, turns, queued=place is not None),
+        step=step,
+        n_steps=config.n_steps,
+        created_at=_read_instant(about.get("created_at")),
+        training_loss=evaluated.training_loss if evaluated else None,
+        validation_loss=evaluated.validation_loss if evaluated else None,
+        text_name=config.data.text_name,
+        n_parameters=count_parameters(config.model).unique,
+        place=place,
+        checkpoints=run.checkpoint_steps(),
+    )
+
+
+def _read_instant(value: object) -> float:
+    usable = isinstance(value, int | float) and math.isfinite(value)
+    return float(value) if usable else 0.0  # type: ignore[arg-type]
 
 
 def make_view(

@@ -18,13 +18,14 @@ from typing import Any
 
 from explorer.errors import JobError
 from explorer.jobs.keeper import RunKeeper
-from explorer.jobs.run_states import WORKING, find_state
+from explorer.jobs.run_states import WORKING, has_worker
 from explorer.memory import compute_available_bytes
 from explorer.run_records import (
     PrepareStep,
     RunSummary,
     RunView,
     make_progress,
+    make_summary,
     make_view,
 )
 from explorer.training.batch_windows import StepWindows, read_step_windows
@@ -43,7 +44,6 @@ from explorer.training.run_texts import (
     open_text,
 )
 from explorer.training.setup import RunSetup
-from models.counting import count_parameters
 
 MOST_NAME_CHARACTERS = 80
 
@@ -202,7 +202,7 @@ class Runs:
         name = " ".join(name.split())[:MOST_NAME_CHARACTERS]
         if not name:
             raise JobError("a run needs a name; write one", code="run-name-empty")
-        run.write_about({**run.read_about(), "name": name})
+        self._keeper.change_about(run, name=name)
 
     def delete(self, run_id: str, owner: str) -> None:
         """Delete a run with all its checkpoints.
@@ -211,15 +211,20 @@ class Runs:
             JobError: It trains now, or is not this visitor's.
         """
         run = self._find(run_id, owner)
-        if self._state(run) in WORKING:
+        if not self._keeper.leave_queue(run) and has_worker(run):
             raise JobError(
                 f"run {run.id} trains now; stop it before you delete it", code="run-works"
             )
-        self._keeper.leave_queue(run)
         with self._lock:
             self._histories.pop(run.id, None)
             self._configs.pop(run.id, None)
-        shutil.rmtree(run.path)
+        shutil.rmtree(run.path, ignore_errors=True)
+        if run.path.exists():
+            raise JobError(
+                f"some files of run {run.id} cannot be deleted; close what uses them, and see who "
+                "may write to its folder",
+                code="run-not-deleted",
+            )
 
     # Watching
 
@@ -376,24 +381,7 @@ class Runs:
 
     def _summarise(self, run: RunFolder) -> RunSummary:
         about, config, history = run.read_about(), self._config(run), self._history(run)
-        place = self._keeper.place(run.id)
-        with history.lock:
-            evaluated = history.evaluated[-1] if history.evaluated else None
-            turns, step = list(history.turns), history.step
-        return RunSummary(
-            id=run.id,
-            name=str(about.get("name", config.name)),
-            state=find_state(run, turns, queued=place is not None),
-            step=step,
-            n_steps=config.n_steps,
-            created_at=float(about.get("created_at", 0.0)),
-            training_loss=evaluated.training_loss if evaluated else None,
-            validation_loss=evaluated.validation_loss if evaluated else None,
-            text_name=config.data.text_name,
-            n_parameters=count_parameters(config.model).unique,
-            place=place,
-            checkpoints=run.checkpoint_steps(),
-        )
+        return make_summary(run, about, config, history, self._keeper.place(run.id))
 
     def _config(self, run: RunFolder) -> RunConfig:
         with self._lock:

@@ -7,6 +7,7 @@
 // Event for Python, when the state changes or a checkpoint is there: 'run_change' {run, state}.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
+const FAILURES = ['run-not-finite', 'run-disk-full', 'run-out-of-memory'];
 const WORKING = ['queued', 'running', 'pausing', 'stopping'], ENDED = ['finished', 'stopped', 'failed', 'interrupted'];
 const QUICK = 400, CALM = 1500, SELDOM = 5000;   // milliseconds between two questions
 const BLOCK = 16;                                // steps asked from are a multiple: a class asks the same question
@@ -168,7 +169,8 @@ function say_message(kind, text) {
 
 function explain(last) {
   if (last.failed) {
-    const [, message, step, tensor] = last.failed;
+    const [code, english, step, tensor] = last.failed;
+    const message = FAILURES.includes(code) ? say(code) : english;
     return say_message('bad', tensor ? say('failed_tensor', {step, tensor, message}) : say('failed', {step, message}));
   }
   if (last.state === 'interrupted') return say_message('bad', say('interrupted', {step: last.checkpoints.at(-1) ?? 0}));

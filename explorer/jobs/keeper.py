@@ -15,15 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from explorer.jobs.run_states import has_worker
+from explorer.jobs.run_states import has_worker, note_not_begun
 from explorer.jobs.worker_process import WorkerProcess
 from explorer.training.run_folder import RUN_ID, RunFolder
 from models.errors import JobError
 
 LOG = logging.getLogger(__name__)
 CHECK_EVERY_S = 0.2
-# A process that has not taken the lock after this long has failed before it could.
-TAKE_S = 60.0
+# Exit codes of a process that has written into the events how its run ended.
+HAS_SAID = (0, 1)
 # The next warm process imports torch for seconds; not while a run shows its first points.
 WARM_AGAIN_S = 15.0
 
@@ -41,7 +41,7 @@ class RunKeeper:
         self._most_running = most_running
         self._lock = threading.RLock()
         self._warm: WorkerProcess | None = None
-        self._handed: dict[str, tuple[WorkerProcess, float]] = {}  # given, lock not seen yet
+        self._handed: dict[str, WorkerProcess] = {}  # given, lock not seen yet
         self._working: dict[str, WorkerProcess | None] = {}  # None: of an earlier app
         self._queued: dict[str, float] = {}
         self._warm_at = math.inf  # when to have a process ready again
@@ -57,6 +57,8 @@ class RunKeeper:
                 queued_at = _queued_at(run)
                 if has_worker(run):
                     self._working[run.id] = None
+                    if queued_at is not None:  # its app ended before it saw the run begin
+                        self.change_about(run, queued_at=None)
                 elif queued_at is not None:
                     self._queued[run.id] = queued_at
             self._thread = threading.Thread(target=self._work, daemon=True)
@@ -83,6 +85,17 @@ class RunKeeper:
             if self._warm is None or self._warm.exit_code is not None:
                 self._warm = WorkerProcess()
 
+    def change_about(self, run: RunFolder, **changes: object) -> None:
+        """Change what the page keeps about a run; None takes a value out.
+
+        Raises:
+            JobError: The file was changed into something that cannot be read.
+            OSError: It cannot be written.
+        """
+        with self._lock:  # the queue writes there too
+            about = {**run.read_about(), **changes}
+            run.write_about({key: value for key, value in about.items() if value is not None})
+
     def queue(self, run: RunFolder) -> None:
         """Let a run wait for its turn; one that waits or works already stays where it is.
 
@@ -95,17 +108,24 @@ class RunKeeper:
                 return
             run.ask("run")
             queued_at = time.time()
-            run.write_about({**run.read_about(), "queued_at": queued_at})
+            self.change_about(run, queued_at=queued_at)
             self._queued[run.id] = queued_at
             self._start_next()
 
     def leave_queue(self, run: RunFolder) -> bool:
-        """Take a waiting run out of the queue; False when it does not wait."""
+        """Take a waiting run out of the queue; False when it does not wait.
+
+        One that was given to a process which has not begun it yet waits too: the process is ended.
+        """
         with self._lock:
-            found = self._queued.pop(run.id, None) is not None
-            if found:
-                _forget_queued(run)
-            return found
+            handed = self._handed.get(run.id)
+            if handed is not None and not has_worker(run):
+                del self._handed[run.id]
+                handed.close()
+            elif self._queued.pop(run.id, None) is None:
+                return False
+            self.change_about(run, queued_at=None)
+            return True
 
     def place(self, run_id: str) -> int | None:
         """Its place in the queue, 0 for the next or one that is being started; None: not in it."""
@@ -127,13 +147,10 @@ class RunKeeper:
         Raises:
             JobError: The process ended in the middle.
         """
-        self.warm_up()
-        with self._lock:
-            worker, self._warm = self._warm, None  # nobody gives it a run meanwhile
-        assert worker is not None  # warm_up has just seen to it
+        worker = self._take_warm()  # nobody gives it a run meanwhile
         try:
             answer = worker.probe(config)
-        except JobError:
+        except BaseException:
             worker.close()
             raise
         with self._lock:
@@ -142,6 +159,13 @@ class RunKeeper:
             else:
                 worker.close()
         return answer
+
+    def _take_warm(self) -> WorkerProcess:
+        with self._lock:
+            self.warm_up()
+            worker, self._warm = self._warm, None
+            assert worker is not None  # warm_up has just seen to it
+            return worker
 
     def _work(self) -> None:
         while not self._closed.wait(CHECK_EVERY_S):
@@ -156,33 +180,35 @@ class RunKeeper:
 
     def _see_taken(self) -> None:
         """A run leaves the queue when its process holds the lock, or has ended without it."""
-        for run_id, (worker, since) in list(self._handed.items()):
+        for run_id, worker in list(self._handed.items()):
             run = RunFolder(self._runs / run_id)
-            taken = has_worker(run)
-            ended = worker.exit_code is not None or time.monotonic() - since > TAKE_S
-            if taken or ended:
-                del self._handed[run_id]
-                self._working[run_id] = worker
-                _forget_queued(run)
-                self._warm_at = time.monotonic() + WARM_AGAIN_S
+            exit_code, taken = worker.exit_code, has_worker(run)
+            if not taken and exit_code is None:
+                continue
+            del self._handed[run_id]
+            self._working[run_id] = worker
+            self._warm_at = time.monotonic() + WARM_AGAIN_S
+            if not run.path.is_dir():
+                continue
+            self.change_about(run, queued_at=None)
+            if not taken and exit_code not in HAS_SAID:
+                note_not_begun(run, exit_code)
 
     def _start_next(self) -> None:
         while self._queued and self._n_busy() < self._most_running:
             run_id = min(self._queued, key=self._queued.__getitem__)
             del self._queued[run_id]
-            self._hand_over(RunFolder(self._runs / run_id))
+            run = RunFolder(self._runs / run_id)
+            if _queued_at(run) is not None:  # else another app has taken it out, or deleted it
+                self._hand_over(run)
 
     def _hand_over(self, run: RunFolder) -> None:
-        if not run.path.is_dir():  # deleted while it waited
-            return
-        self.warm_up()
-        worker, self._warm = self._warm, None
-        assert worker is not None
+        worker = self._take_warm()
         try:
             worker.train(run.path)
-        except JobError:
+        except JobError:  # it has ended meanwhile: `_see_taken` says so
             LOG.exception("the process for run %s", run.id)
-        self._handed[run.id] = (worker, time.monotonic())
+        self._handed[run.id] = worker
 
     def _n_busy(self) -> int:
         working = [run for run in self._working if has_worker(RunFolder(self._runs / run))]
@@ -195,10 +221,3 @@ def _queued_at(run: RunFolder) -> float | None:
     except JobError:  # edited by hand: it cannot be started either
         return None
     return found if isinstance(found, int | float) else None
-
-
-def _forget_queued(run: RunFolder) -> None:
-    if run.path.is_dir():
-        about = run.read_about()
-        about.pop("queued_at", None)
-        run.write_about(about)

@@ -23,19 +23,31 @@ COMMAND = (sys.executable, "-m", "explorer.train", "--warm")
 
 
 class WorkerProcess:
-    """One process, from its start until it is given a run."""
+    """One process, from its start until it is given a run.
+
+    Raises:
+        JobError: The system starts no process, as when memory is short.
+    """
 
     def __init__(self) -> None:
         environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
-        self._process = subprocess.Popen(
-            COMMAND,
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                COMMAND,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise JobError(
+                f"no training process can be started ({error}); close other programs, then try "
+                "again",
+                code="worker-not-started",
+                problem=str(error),
+            ) from None
         self._lock = threading.Lock()
         self._is_ready = False
 

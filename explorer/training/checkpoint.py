@@ -7,15 +7,18 @@
 
 It is written under another name, flushed to the disk, then renamed; a crash in between leaves the
 older checkpoints as they were. Sizes are compared when it is read, and one that was damaged
-afterwards is passed over for the one before it.
+afterwards is passed over for the one before it. What lies beyond the checkpoint that a run goes on
+from is put aside (`aside-step-...`): it will be computed again, and must not count as the newest.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -24,7 +27,7 @@ from explorer.training.durable_files import flush_files, flush_folder, write_jso
 from explorer.training.run_folder import RunFolder, checkpoint_name
 from explorer.training.training_state import TrainingState
 from models.decoder import Decoder
-from models.errors import ExplorerError
+from models.errors import ExplorerError, WeightError
 from models.loading import load_model
 from models.saving import save_model
 from models.tokenizers import Tokenizer
@@ -33,7 +36,11 @@ TRAINING_FILE = "training.pt"
 SEAL_FILE = "checkpoint.json"
 # Going on needs the newest; one more, should the newest be damaged. Moments take twice the weights.
 KEPT_TRAINING_FILES = 2
+FULL_BYTES = 10**6  # a disk with less than this left took no more
 _UNFINISHED = ".unfinished-"
+_ASIDE = "aside-"
+# What `torch.load` and `load_model` raise for files that were cut, overwritten or exchanged.
+UNREADABLE = (ExplorerError, OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ def save_checkpoint(
         n_bytes = _write(unfinished, model, values, tokenizer)
         shutil.rmtree(run.path / name, ignore_errors=True)  # of a run that went on from before it
         unfinished.rename(run.path / name)
-    except OSError:
+    except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     flush_folder(run.path)
@@ -98,11 +105,19 @@ def restore_newest(run: RunFolder, state: TrainingState) -> Restored:
 
     Args:
         run: The run.
-        state: A state of the run's configuration; unchanged where nothing is found.
+        state: A state of the run's configuration. Where there are checkpoints and none can be used,
+            it is left in no known state: make it anew.
     """
     if state.processes.is_first:
         for left in run.path.glob(f"{_UNFINISHED}*"):
             shutil.rmtree(left, ignore_errors=True)
+    restored = _restore_newest(run, state)
+    if state.processes.is_first:
+        _put_aside(run, beyond=-1 if restored.step is None else restored.step)
+    return restored
+
+
+def _restore_newest(run: RunFolder, state: TrainingState) -> Restored:
     damaged: list[str] = []
     for step in reversed(run.checkpoint_steps()):
         folder = run.checkpoint(step)
@@ -116,12 +131,27 @@ def restore_newest(run: RunFolder, state: TrainingState) -> Restored:
     return Restored(None, tuple(damaged))
 
 
+def _put_aside(run: RunFolder, *, beyond: int) -> None:
+    for step in run.checkpoint_steps():
+        if step > beyond:
+            aside = run.path / f"{_ASIDE}{checkpoint_name(step)}"
+            shutil.rmtree(aside, ignore_errors=True)
+            run.checkpoint(step).rename(aside)
+
+
 def _write(
     folder: Path, model: Decoder, values: dict[str, Any], tokenizer: Tokenizer | None
 ) -> int:
     folder.mkdir(parents=True)
-    save_model(folder, model, tokenizer=tokenizer)
-    torch.save(values, folder / TRAINING_FILE)
+    try:
+        save_model(folder, model, tokenizer=tokenizer)
+        torch.save(values, folder / TRAINING_FILE)
+    except (RuntimeError, WeightError) as error:
+        if isinstance(error, WeightError) and error.code != "model-not-written":
+            raise
+        # a full disk comes as "unexpected pos" or "I/O error"
+        full = shutil.disk_usage(folder).free < FULL_BYTES
+        raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error
     n_bytes = flush_files(folder)
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     write_json_durably(folder / SEAL_FILE, {"step": values["step"], "sizes": sizes})
@@ -156,7 +186,7 @@ def _read(folder: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any] | None]
     try:
         values = torch.load(folder / TRAINING_FILE, map_location="cpu", weights_only=True)
         return dict(load_model(folder).model.state_dict()), values
-    except (ExplorerError, OSError, RuntimeError, ValueError, EOFError):
+    except (*UNREADABLE, UnpicklingError):
         return {}, None
 
 
@@ -166,6 +196,6 @@ def _try_restore(
     """Whether it belongs to this run; a folder of another architecture was put there by hand."""
     try:
         state.restore(weights, values)
-    except (ExplorerError, RuntimeError, KeyError, ValueError, TypeError):
+    except UNREADABLE:
         return False
     return True

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import platform
 import time
 
 import torch
 
 from models.errors import ConfigError
+
+# Of torch's allocator, of the C++ library, and of a thread that finds no room for its stack.
+_OUT_OF_MEMORY = ("can't allocate", "bad_alloc", "can't start new thread")
 
 
 def choose_device(name: str) -> torch.device:
@@ -37,6 +41,16 @@ def name_device(device: torch.device) -> str:
     if device.type == "cuda":
         return f"cuda: {torch.cuda.get_device_name(device)}"
     return f"{device.type}: {platform.processor() or platform.machine()}"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on any device; on the CPU torch says so in a plain RuntimeError."""
+    said = str(error)
+    return (
+        isinstance(error, MemoryError | torch.OutOfMemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        or any(words in said for words in _OUT_OF_MEMORY)
+    )
 
 
 def measure_peak_flops(device: torch.device, dtype: torch.dtype) -> float:

@@ -181,6 +181,15 @@ def average(value: float, processes: Processes) -> float:
     return float(total) / processes.world
 
 
+def average_tensor(values: Tensor, processes: Processes) -> Tensor:
+    """The mean of a tensor without gradient over the processes."""
+    if processes.world == 1:
+        return values
+    total = values.detach().clone()
+    torch.distributed.all_reduce(total)
+    return total / processes.world
+
+
 def hear_first(value: int, processes: Processes) -> int:
     """What the first process gives, in all: a request to stop must reach them at the same step."""
     if processes.world == 1:

@@ -9,6 +9,7 @@ right name.
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ def write_durably(path: Path, content: bytes) -> None:
     Raises:
         OSError: It cannot be written; what stood there before still does.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    # a name of its own for each thread too: two visitors may press a button at once
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         with beside.open("wb") as file:
             file.write(content)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from explorer.training.events import Event, Started, event_from_json, event_to_json
+from models.errors import JobError
 
 
 class EventLog:
@@ -72,14 +73,34 @@ class EventTail:
         self._offset = 0
         self._rest = b""
 
+    def is_shorter(self) -> bool:
+        """Whether the file has lost what was read already: then it has to be read anew."""
+        try:
+            return self._path.stat().st_size < self._offset
+        except OSError:
+            return self._offset > 0
+
     def read_new(self) -> list[Event]:
-        """The events since the last call; lines that are no event of ours are passed over."""
+        """The events since the last call; lines that are no event of ours are passed over.
+
+        Raises:
+            JobError: The file is there and cannot be read.
+        """
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
                 content = file.read()
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise JobError(
+                f"{self._path.name} of run {self._path.parent.name} cannot be read ({error}); put "
+                "the file back as it was, or start a new run",
+                code="run-file",
+                run=self._path.parent.name,
+                file=self._path.name,
+                problem=str(error),
+            ) from None
         self._offset += len(content)
         *lines, self._rest = (self._rest + content).split(b"\n")
         return [event for line in lines if (event := _parse(line)) is not None]

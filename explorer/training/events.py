@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 StopReason = Literal["done", "stopped", "kept"]
+MOST_COUNT = 2**53  # what JavaScript reads exactly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,21 +206,48 @@ def event_from_json(values: Mapping[str, Any]) -> Event:
     Raises:
         ValueError: Not one of ours.
     """
-    fields: dict[str, Any] = dict(values)
-    kind = KINDS.get(fields.pop("kind", ""))
+    content = dict(values)
+    name = content.pop("kind", "")
+    kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(f"no event of kind {values.get('kind')!r} is known")
-    if kind is Sampled:
-        fields["copied"] = tuple(CopiedSpan(**span) for span in fields.get("copied", ()))
-    if kind is Started:
-        fields["damaged"] = tuple(fields.get("damaged", ()))
-    numbers = {name for name, type_ in kind.__annotations__.items() if type_ == "float"}
-    for name in numbers & fields.keys():
-        fields[name] = math.nan if fields[name] is None else fields[name]
+        raise ValueError(f"no event of kind {name!r} is known")
+    event: Event = _read_fields(kind, content)
+    return event
+
+
+def _read_fields(kind: type, values: Mapping[str, Any]) -> Any:
+    """A dataclass of numbers and texts; a file that was edited by hand may hold anything."""
+    types = {field.name: str(field.type) for field in dataclasses.fields(kind)}
+    if unknown := sorted(values.keys() - types.keys()):
+        raise ValueError(f"{kind.__name__} has no {', '.join(unknown)}")
     try:
-        return kind(**fields)
-    except TypeError as error:
-        raise ValueError(f"{kind.__name__} cannot be made of {sorted(fields)}: {error}") from None
+        return kind(**{name: _read_value(types[name], values[name]) for name in values})
+    except TypeError as error:  # one is missing
+        raise ValueError(str(error)) from None
+
+
+def _read_value(type_: str, value: Any) -> Any:
+    if type_.startswith("tuple[") and isinstance(value, list):
+        if "CopiedSpan" in type_:
+            return tuple(_read_fields(CopiedSpan, _require(dict, span)) for span in value)
+        return tuple(_require(str, entry) for entry in value)
+    if type_ == "float":
+        return math.nan if value is None else float(_require(int | float, value))
+    if type_ == "int":
+        return _require_count(value)
+    return _require(bool if type_ == "bool" else str, value)
+
+
+def _require_count(value: Any) -> int:
+    if isinstance(value, bool) or not 0 <= _require(int, value) < MOST_COUNT:
+        raise ValueError(f"{value!r} is no count")
+    return int(value)
+
+
+def _require(type_: Any, value: Any) -> Any:
+    if not isinstance(value, type_):
+        raise ValueError(f"{str(value)[:80]!r} is of another type than {type_}")
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -38,7 +38,11 @@ class RunHistory:
 
     def __init__(self, events_file: Path) -> None:
         self.lock = threading.RLock()
-        self._tail = EventTail(events_file)
+        self._file = events_file
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tail = EventTail(self._file)
         self.steps: list[Step] = []
         self.evaluated: list[Evaluated] = []
         self.samples: list[Sampled] = []
@@ -48,8 +52,14 @@ class RunHistory:
         self.first_at: float | None = None
 
     def refresh(self) -> None:
-        """Take in what is new."""
+        """Take in what is new; of a file that was cut or replaced by hand, all of it.
+
+        Raises:
+            JobError: The file cannot be read.
+        """
         with self.lock:
+            if self._tail.is_shorter():
+                self._forget()
             for event in self._tail.read_new():
                 self._take(event)
 
@@ -92,12 +102,17 @@ class RunHistory:
         started, speed = self.started, self.compute_tokens_per_s()
         if started is None or speed is None:
             return None
-        return speed * started.flops_per_token / (started.peak_flops_per_s * started.n_processes)
+        peak = started.peak_flops_per_s * started.n_processes
+        return speed * started.flops_per_token / peak if peak > 0 else None
 
     def compute_seconds_left(self) -> float | None:
-        """Time to the last step at the pace of the newest, evaluations and checkpoints included."""
-        recent = self.steps[-RECENT_STEPS:]
+        """Time to the last step at the pace of the newest, evaluations and checkpoints included.
+
+        The time that a run was paused, or its process not there, is no part of the pace.
+        """
         started = self.started
+        going_since = max((e.at for e in self.turns if isinstance(e, Started | Resumed)), default=0)
+        recent = [e for e in self.steps[-RECENT_STEPS:] if e.at >= going_since]
         if started is None or len(recent) < 2:
             return None
         pace_s = (recent[-1].at - recent[0].at) / (len(recent) - 1)

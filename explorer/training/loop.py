@@ -22,7 +22,12 @@ from typing import Any
 import torch
 
 from explorer.training.checkpoint import restore_newest, save_checkpoint
-from explorer.training.devices import choose_device, measure_peak_flops, name_device
+from explorer.training.devices import (
+    choose_device,
+    is_out_of_memory,
+    measure_peak_flops,
+    name_device,
+)
 from explorer.training.distributed import (
     Processes,
     SharedBy,
@@ -53,7 +58,7 @@ from explorer.training.run_lock import hold_lock
 from explorer.training.samples import SampleWriter
 from explorer.training.schedules import compute_learning_rate
 from explorer.training.steps import NotFinite, take_step
-from explorer.training.training_state import make_state
+from explorer.training.training_state import TrainingState, make_state
 from models.costs import count_operations
 from models.counting import count_parameters
 from models.errors import ExplorerError
@@ -139,9 +144,11 @@ class TrainingLoop:
                 for event in events:
                     step = event.step
                     yield event
+        except NotFinite as error:
+            if error.weights_are_finite:
+                yield from self._save_good(step)
+            yield self._fail(error, step)
         except Exception as error:  # the event is how a run says what went wrong
-            if isinstance(error, NotFinite) and error.weights_are_finite:
-                yield self._save()  # as they were before that step
             yield self._fail(error, step)
         finally:
             self._reserve.unlink(missing_ok=True)
@@ -171,9 +178,11 @@ class TrainingLoop:
         self._objective = get_objective(config.objective)
         self._data = self._objective.open_data(self._run, config)
         self._samples = SampleWriter(self._run, config)
-        self._state = make_state(config, self._data, self._processes, shared_by=self._shared_by)
+        self._state = self._make_state()
         earlier = read_events(self._run.events_file)
         restored = restore_newest(self._run, self._state)
+        if restored.damaged and restored.step is None:
+            self._state = self._make_state()
         if restored.step is None:
             begin_from_initial(self._run, self._state)
         step = self._state.step
@@ -182,6 +191,9 @@ class TrainingLoop:
         self._lost_steps = max(0, max((e.step for e in earlier), default=0) - step)
         # a run that was closed between a step and its evaluation still owes it
         self._seen = frozenset(type(e) for e in earlier if self._resumed and e.step == step)
+
+    def _make_state(self) -> TrainingState:
+        return make_state(self._config, self._data, self._processes, shared_by=self._shared_by)
 
     def _start(self) -> Event:
         config, feed = self._config, self._state.feed
@@ -276,6 +288,13 @@ class TrainingLoop:
         duration_s = time.perf_counter() - begun
         return self._note(Saved, folder=saved.name, n_bytes=saved.n_bytes, duration_s=duration_s)
 
+    def _save_good(self, step: int) -> Generator[Event, None, None]:
+        """Keep the weights of before a step that went wrong; on a full disk the older ones stay."""
+        try:
+            yield self._save()
+        except (ExplorerError, OSError) as error:
+            print(f"the weights of step {step} could not be kept: {error}", file=sys.stderr)
+
     def _obey(self) -> Generator[Event, None, StopReason | None]:
         """Do what is asked; returns why the run ends, or None."""
         action = self._asked()
@@ -332,7 +351,12 @@ def _explain(error: Exception) -> tuple[str, str]:
             "the disk is full; free some space, then resume: nothing before the last checkpoint is "
             "lost"
         )
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate" in str(error):
+    if isinstance(error, OSError) and error.errno != errno.ENOMEM:
+        return "run-not-written", (
+            f"the files of the run cannot be written ({error}); see to its folder, then resume: "
+            "nothing before the last checkpoint is lost"
+        )
+    if is_out_of_memory(error):
         return "run-out-of-memory", (
             "memory ran out; choose a smaller batch, a shorter context or a smaller model"
         )

@@ -200,6 +200,9 @@ class RunConfig:
         precision: Type of the matrix products; weights and their updates stay in float32.
         recompute: Save memory: activations inside a block are computed again in the backward pass
             (gradient checkpointing; Chen et al. 2016, arXiv 1604.06174).
+        balance_weight: With experts, what their balance counts beside the loss, so that routers do
+            not send everything to a few; see `expert_balance.py`. 0 leaves them to themselves; 0.01
+            is the value of Fedus et al. 2021 (arXiv 2101.03961).
         ema_decay: Keeps a moving average of the weights with this decay, which evaluations and
             samples use; None keeps none.
         device: `auto` is the first there is of cuda, mps and cpu.
@@ -219,6 +222,7 @@ class RunConfig:
     seed: int = 123
     precision: Precision = "float32"
     recompute: bool = False
+    balance_weight: float = 0.01
     ema_decay: float | None = None
     device: str = "auto"
     n_threads: int = 0
@@ -236,8 +240,17 @@ class RunConfig:
             f"windows of {self.data.context} tokens do not fit into the model's context of "
             f"{self.model.context_length}; shorten the windows or give the model more context",
         )
+        _require(
+            0 <= self.balance_weight < math.inf,
+            f"balance_weight={self.balance_weight!r} is below 0; 0.01 is usual",
+        )
         if self.ema_decay is not None:
             _require(
                 0 < self.ema_decay < 1,
                 f"ema_decay={self.ema_decay!r} must lie between 0 and 1; 0.999 is usual",
             )
+
+    @property
+    def balances_experts(self) -> bool:
+        """Whether the balance of experts is learned."""
+        return self.model.moe is not None and self.balance_weight > 0

@@ -56,7 +56,7 @@ def is_process(pid: int, started_at: float) -> bool:
         process = psutil.Process(pid)
         same = abs(process.create_time() - started_at) < 1.0  # clock ticks are rounded
         return same and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
+    except (psutil.Error, ValueError, OverflowError):  # no process has such an id
         return False
 
 
@@ -68,7 +68,7 @@ def read_lock(path: Path) -> LockHolder | None:
         return LockHolder(
             str(values["host"]), int(values["pid"]), float(values["started_at"]), beaten_at
         )
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return None
 
 

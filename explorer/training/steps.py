@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from explorer.training.distributed import average, set_gradient_exchange
+from explorer.training.expert_balance import RouterTrace
 from explorer.training.finite_checks import find_non_finite
 from explorer.training.objectives.objective import Batch, LossFunction
 from explorer.training.optimisers import clip_gradients
@@ -90,11 +91,15 @@ def take_step(
     loss = torch.zeros((), device=processes.device)
     for i, batch in enumerate(mine):
         set_gradient_exchange(state.wrapped, wanted=i == len(mine) - 1)
+        routers = RouterTrace() if config.balances_experts else None
         with _precision(config, processes.device):
-            total = compute_loss_sum(state.wrapped, batch, state.dropout, config.recompute)
-            part = total / n_targets
-        part.backward()
+            total = compute_loss_sum(state.wrapped, batch, state.dropout, config.recompute, routers)
+        part = total / n_targets
         loss += part.detach()
+        if routers is not None:  # learned, but no part of the curve: that stays comparable
+            balance = routers.compute_balance_loss(batch.valid, processes)
+            part = part + config.balance_weight * balance / len(mine)
+        part.backward()
     norm = clip_gradients(state.model, config.optimiser.clip_norm)
     result = StepResult(average(float(loss), processes), float(norm))
     _require_finite(result, state, mine, before)

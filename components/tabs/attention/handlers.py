@@ -104,14 +104,14 @@ class HeadsHandlers:
         self, shown: Shown, owner: str | None, event: gr.EventData, request: gr.Request
     ) -> tuple[Any, ...]:
         """Look at the row of another token."""
-        maps = self._maps(shown, owner, request)
+        maps = self.maps(shown, owner, request)
         return self._view(replace(shown, query=_index(event)), maps, request, row_only=True)
 
     def unit(
         self, shown: Shown, owner: str | None, event: gr.EventData, request: gr.Request
     ) -> tuple[Any, ...]:
         """Look at the row of a chip: of its last token."""
-        maps = self._maps(shown, owner, request)
+        maps = self.maps(shown, owner, request)
         query = last_token_of(maps.units, _index(event))
         return self._view(replace(shown, query=query), maps, request, row_only=True)
 
@@ -133,7 +133,7 @@ class HeadsHandlers:
         with ctx.store.lease(source, ctx.owner_of(owner, request)) as loaded:
             return compute_attention(loaded, text, turn=ctx.slots.turn)
 
-    def _maps(self, shown: Shown, owner: str | None, request: gr.Request) -> AttentionMaps:
+    def maps(self, shown: Shown, owner: str | None, request: gr.Request) -> AttentionMaps:
         """The text's queries and keys; read again when they had to make room for others."""
         kept = self._ctx.results.get(shown.result_id)
         if isinstance(kept, AttentionMaps):
@@ -141,7 +141,7 @@ class HeadsHandlers:
         return self._read(shown.source, shown.text, owner, request)
 
     def _move(self, shown: Shown, owner: str | None, request: gr.Request) -> tuple[Any, ...]:
-        return self._view(shown, self._maps(shown, owner, request), request)
+        return self._view(shown, self.maps(shown, owner, request), request)
 
     def _view(
         self, shown: Shown, maps: AttentionMaps, request: gr.Request, *, row_only: bool = False

@@ -8,8 +8,9 @@ import gradio as gr
 from components.context import AppContext
 from components.tabs.attention.handlers import HeadsHandlers
 from components.tabs.attention.views import Shown
-from components.text import locale_of
+from components.text import Words, locale_of
 from explorer.errors import ConfigError, JobError
+from explorer.logit_lens import LogitLens
 from explorer.run_records import RunView
 
 SAMPLE_TOKENS = 60
@@ -101,25 +102,27 @@ class CheckpointHandlers:
         self, look: Look, owner: str | None, event: gr.EventData, request: gr.Request
     ) -> tuple[Any, ...]:
         """Show another layer."""
-        return self._moved(look, self._heads.layer(look.shown, owner, event, request))
+        return self._moved(look, self._heads.layer(look.shown, owner, event, request), gr.skip())
 
     def head(
         self, look: Look, owner: str | None, event: gr.EventData, request: gr.Request
     ) -> tuple[Any, ...]:
         """Enlarge another head."""
-        return self._moved(look, self._heads.head(look.shown, owner, event, request))
+        return self._moved(look, self._heads.head(look.shown, owner, event, request), gr.skip())
 
     def query(
         self, look: Look, owner: str | None, event: gr.EventData, request: gr.Request
     ) -> tuple[Any, ...]:
         """Look at the row of another token."""
-        return self._moved(look, self._heads.query(look.shown, owner, event, request))
+        values = self._heads.query(look.shown, owner, event, request)
+        return self._moved(look, values, self._lens(values[-1], owner, request))
 
     def unit(
         self, look: Look, owner: str | None, event: gr.EventData, request: gr.Request
     ) -> tuple[Any, ...]:
         """Look at the row of a chip."""
-        return self._moved(look, self._heads.unit(look.shown, owner, event, request))
+        values = self._heads.unit(look.shown, owner, event, request)
+        return self._moved(look, values, self._lens(values[-1], owner, request))
 
     def open(self, look: Look) -> str:
         """Open this checkpoint in every other tab."""
@@ -178,24 +181,43 @@ class CheckpointHandlers:
             prompt,
             prompt + written,
             gr.Button(visible=True),
-            *_attention(values),
+            *_attention(values, self._lens(look.shown, owner, request)),
             look,
         )
 
-    def _moved(self, look: Look, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _moved(self, look: Look, values: tuple[Any, ...], lens: Any) -> tuple[Any, ...]:
         look = replace(look, shown=values[-1])
-        return (*[gr.skip()] * 5, *_attention(values), look)
+        return (*[gr.skip()] * 5, *_attention(values, lens), look)
+
+    def _lens(self, shown: Shown, owner: str | None, request: gr.Request) -> dict[str, Any]:
+        """What each layer would say after the token that is looked at."""
+        from explorer.logit_lens import compute_logit_lens
+
+        ctx, ids = self._ctx, self._heads.maps(shown, owner, request).ids
+        with ctx.store.lease(shown.source, ctx.owner_of(owner, request)) as loaded:
+            lens = compute_logit_lens(loaded, ids, position=shown.query, turn=ctx.slots.turn)
+        return make_lens_table(ctx.words, locale_of(request), lens)
 
     def _only_place(self, look: Look, view: RunView, request: gr.Request) -> tuple[Any, ...]:
-        return (*self._place(look, view, request), *[gr.skip()] * 11, look)
+        return (*self._place(look, view, request), *[gr.skip()] * 12, look)
 
     def _skip(self, look: Look) -> tuple[Any, ...]:
-        return (*[gr.skip()] * 13, look)
+        return (*[gr.skip()] * 14, look)
 
     def _nothing(self, look: Look, key: str, request: gr.Request) -> tuple[Any, ...]:
         said = self._ctx.words.say(locale_of(request), f"pretrain.checkpoints_{key}")
         stepper = {"index": 0, "count": 0}
-        return (said, stepper, gr.skip(), "", gr.Button(visible=False), *[gr.skip()] * 8, look)
+        return (
+            said,
+            stepper,
+            gr.skip(),
+            "",
+            gr.Button(visible=False),
+            *[gr.skip()] * 5,
+            None,
+            *[gr.skip()] * 3,
+            look,
+        )
 
     def _place(self, look: Look, view: RunView, request: gr.Request) -> tuple[Any, Any]:
         steps = view.summary.checkpoints
@@ -212,9 +234,37 @@ def _first_prompt(view: RunView) -> str:
     return next(iter(view.config.watch.prompts), USUAL_PROMPT)
 
 
-def _attention(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Of what the Attention tab shows, what this panel has: layer to map, then the drawer."""
+def make_lens_table(words: Words, locale: str, lens: LogitLens) -> dict[str, Any]:
+    """A row for each layer: its likeliest tokens, how sure it is, where the answer stands."""
+    n_top = lens.top_probabilities.shape[1]
+    columns: list[str] = []
+    for place in range(1, n_top + 1):
+        columns += [
+            words.say(locale, "pretrain.lens_token", place=place),
+            words.say(locale, "pretrain.lens_probability"),
+        ]
+    columns += [words.say(locale, f"pretrain.lens_{name}") for name in ("entropy", "rank")]
+    cells: list[list[Any]] = []
+    for stage in range(len(lens.stages)):
+        row: list[Any] = []
+        for token, probability in zip(
+            lens.top_tokens[stage], lens.top_probabilities[stage].tolist(), strict=True
+        ):
+            row += [token, probability]
+        cells.append([*row, float(lens.entropies_nats[stage]), int(lens.answer_ranks[stage]) + 1])
+    return {
+        "corner": words.say(locale, "pretrain.lens_layer"),
+        "rows": list(lens.stages),
+        "cols": columns,
+        "tokens": list(range(0, 2 * n_top, 2)),
+        "cells": cells,
+        "digits": 3,
+    }
+
+
+def _attention(values: tuple[Any, ...], lens: Any) -> tuple[Any, ...]:
+    """Of what the Attention tab shows, what this panel has: layer to map, lens, the drawer."""
     _counts, layer, heading, chips, grid, big, _stepper, facts, table, exports, _place, _ = values
     if isinstance(exports, dict) and exports.get("png"):
         exports = {**exports, "png": "checkpoint-map"}
-    return layer, heading, chips, grid, big, facts, table, exports
+    return layer, heading, chips, grid, big, lens, facts, table, exports

@@ -13,6 +13,7 @@ from components.kit.chips import build_token_chips
 from components.kit.head_grid import build_head_grid
 from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
+from components.kit.number_matrix import build_number_matrix
 from components.kit.pickers import build_picker
 from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
@@ -37,6 +38,7 @@ class Parts:
     grid: gr.HTML
     map: gr.HTML
     open: gr.Button
+    lens: gr.HTML
     working: Working
     look: gr.State
 
@@ -44,7 +46,7 @@ class Parts:
         """What every handler fills, in the order of `CheckpointHandlers`."""
         working = self.working
         first = [self.place, self.stepper, self.prompt, self.written, self.open]
-        views = [self.layer, self.heading, self.chips, self.grid, self.map]
+        views = [self.layer, self.heading, self.chips, self.grid, self.map, self.lens]
         return [*first, *views, working.facts, working.table, working.exports, self.look]
 
 
@@ -83,6 +85,8 @@ def build(ctx: AppContext) -> Parts:
                     grid = build_head_grid(words, elem_id="checkpoint-grid")
                 with gr.Column(elem_classes=["map"], min_width=0):
                     big = build_heatmap(words, elem_id="checkpoint-map")
+            gr.HTML(t("pretrain.lens"), elem_classes=["heading"])
+            lens = build_number_matrix(words, elem_id="checkpoint-lens")
             working = build_working(
                 words, elem_id="checkpoint-working", formula=FORMULA, png="checkpoint-map"
             )
@@ -98,6 +102,7 @@ def build(ctx: AppContext) -> Parts:
         grid=grid,
         map=big,
         open=opened,
+        lens=lens,
         working=working,
         look=gr.State(Look()),
     )

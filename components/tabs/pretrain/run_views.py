@@ -41,6 +41,8 @@ _LIVE_TEXTS = (
     *("progress", "empty", "steps", "place", "per_second", "hours", "minutes", "seconds"),
     *("failed", "failed_tensor", "interrupted", "lost_steps", "loading", "lost_connection"),
     "overfit",
+    # what a run may fail of, in the reader's language; other faults are told in English
+    *("run-not-finite", "run-disk-full", "run-out-of-memory"),
 )
 _SAMPLE_TEXTS = ("title", "none", "step", "copied", "line")
 _LIST_TEXTS = (

@@ -1,5 +1,6 @@
 """The panel "setup": what to train, what it comes to, and Start."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,49 +63,26 @@ def build(ctx: AppContext) -> Parts:
     Args:
         ctx: The page's context.
     """
-    words, t = ctx.words, ctx.words.t
+    words = ctx.words
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "pretrain-controls"], min_width=0):
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="pretrain-examples")
-            text = gr.Dropdown(
-                [(t(f"pretrain.text.{name}"), name) for name in (*SAMPLE_TEXTS, UPLOADED)],
-                value=RunSetup().text,
-                label=t(f"{PREFIX}.text"),
-                info=t(f"{PREFIX}.text_info"),
-                elem_id="pretrain-text",
-            )
-            upload = gr.UploadButton(
-                t("pretrain.upload"),
-                file_types=["text"],
-                type="filepath",
-                size="sm",
-                elem_id="pretrain-upload",
-            )
-            first = build_form(words, RunSetup, prefix=PREFIX, elem_id="pretrain", names=FIRST)
-            names = ("breakage",)
-            broken = build_form(words, RunSetup, prefix=PREFIX, elem_id="pretrain", names=names)
+            text, upload = _build_text_choice(ctx)
+            first = _build_part_of_form(ctx, FIRST)
+            broken = _build_part_of_form(ctx, ("breakage",))
             watch_for = build_line(words, elem_id="pretrain-watch-for", look="help")
         with gr.Column(elem_classes=["figure"], min_width=0):
             count = build_line(words, elem_id="pretrain-count", look="heading")
             bars = build_bar_list(words, elem_id="pretrain-bars")
-            with gr.Row(elem_classes=["button-row"]):
-                start = gr.Button(
-                    t("pretrain.begin"),
-                    variant="primary",
-                    elem_id="pretrain-begin",
-                    min_width=0,
-                )
-                estimate = gr.Button(
-                    t("pretrain.estimate"), elem_id="pretrain-estimate", min_width=0
-                )
+            start, estimate = _build_buttons(ctx)
             seen = build_seen(words, elem_id="pretrain-seen")
             status = build_line(words, elem_id="pretrain-status", look="help")
             cost = build_number_matrix(words, elem_id="pretrain-cost")
             with (
-                gr.Accordion(t("pretrain.more"), open=False, elem_id="pretrain-more"),
+                gr.Accordion(words.t("pretrain.more"), open=False, elem_id="pretrain-more"),
                 gr.Column(elem_classes=["form-grid"]),
             ):
-                more = build_form(words, RunSetup, prefix=PREFIX, elem_id="pretrain", names=MORE)
+                more = _build_part_of_form(ctx, MORE)
             working = build_working(words, elem_id="pretrain-working", formula=FORMULA)
     build_note(words, "pretrain.look_for", elem_id="pretrain-note")
     controls = {**first.controls, **broken.controls, **more.controls, "text": text}
@@ -122,6 +100,39 @@ def build(ctx: AppContext) -> Parts:
         seen=seen,
         working=working,
     )
+
+
+def _build_part_of_form(ctx: AppContext, names: Sequence[str]) -> Form:
+    return build_form(ctx.words, RunSetup, prefix=PREFIX, elem_id="pretrain", names=names)
+
+
+def _build_text_choice(ctx: AppContext) -> tuple[gr.Dropdown, gr.UploadButton]:
+    t = ctx.words.t
+    text = gr.Dropdown(
+        [(t(f"pretrain.text.{name}"), name) for name in (*SAMPLE_TEXTS, UPLOADED)],
+        value=RunSetup().text,
+        label=t(f"{PREFIX}.text"),
+        info=t(f"{PREFIX}.text_info"),
+        elem_id="pretrain-text",
+    )
+    upload = gr.UploadButton(
+        t("pretrain.upload"),
+        file_types=["text"],
+        type="filepath",
+        size="sm",
+        elem_id="pretrain-upload",
+    )
+    return text, upload
+
+
+def _build_buttons(ctx: AppContext) -> tuple[gr.Button, gr.Button]:
+    t = ctx.words.t
+    with gr.Row(elem_classes=["button-row"]):
+        start = gr.Button(
+            t("pretrain.begin"), variant="primary", elem_id="pretrain-begin", min_width=0
+        )
+        estimate = gr.Button(t("pretrain.estimate"), elem_id="pretrain-estimate", min_width=0)
+    return start, estimate
 
 
 def wire_panel(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
+from models.trace import Trace
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
@@ -80,8 +81,28 @@ class TrainingData:
     validation: Examples
 
 
-# (model, or what shares it; batch; generator of dropout; recompute) -> sum of losses
-LossFunction = Callable[[nn.Module, Batch, torch.Generator | None, bool], Tensor]
+class LossFunction(Protocol):
+    """How an objective measures a batch."""
+
+    def __call__(
+        self,
+        model: nn.Module,
+        batch: Batch,
+        generator: torch.Generator | None,
+        recompute: bool,
+        trace: Trace | None = None,
+    ) -> Tensor:
+        """Sum of the losses of all tokens that are learned, in nats.
+
+        A sum, so that passes of unequal size add up to the mean of all their tokens.
+
+        Args:
+            model: The model, or what shares it.
+            batch: What it reads.
+            generator: Of dropout; None drops nothing.
+            recompute: Whether to keep no activations inside the blocks.
+            trace: Looks into the pass.
+        """
 
 
 @dataclass(frozen=True)
@@ -91,9 +112,7 @@ class Objective:
     Args:
         name: Its key.
         open_data: Files of a run -> data.
-        compute_loss_sum: (model, batch, generator of dropout, recompute) -> sum of the losses of
-            all tokens that are learned, in nats; a sum, so that passes of unequal size add up to
-            the mean of all their tokens.
+        compute_loss_sum: How a batch is measured.
     """
 
     name: str

@@ -21,6 +21,7 @@ from explorer.training.prepare import check_windows
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
 from models.errors import ConfigError, JobError
+from models.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,14 @@ def _open_part(run: RunFolder, config: RunConfig, part: str) -> WindowExamples:
 
 
 def compute_loss_sum(
-    model: nn.Module, batch: Batch, generator: torch.Generator | None, recompute: bool
+    model: nn.Module,
+    batch: Batch,
+    generator: torch.Generator | None,
+    recompute: bool,
+    trace: Trace | None = None,
 ) -> Tensor:
-    """Cross-entropy of all positions, added up, in nats."""
-    logits = model(batch.ids, batch.valid, generator=generator, recompute=recompute)
+    """Cross-entropy of all positions, added up, in nats; see `LossFunction`."""
+    logits = model(batch.ids, batch.valid, trace=trace, generator=generator, recompute=recompute)
     return functional.cross_entropy(
         logits.flatten(0, 1).float(),  # softmax in bfloat16 would lose the small probabilities
         batch.targets.flatten(),
