@@ -18,16 +18,16 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
 
 from explorer.training.durable_files import flush_files, flush_folder, write_json_durably
 from explorer.training.run_folder import RunFolder, checkpoint_name
+from explorer.training.saved_state import UNREADABLE
 from explorer.training.training_state import TrainingState
 from models.decoder import Decoder
-from models.errors import ExplorerError, WeightError
+from models.errors import WeightError
 from models.loading import load_model
 from models.saving import save_model
 from models.tokenizers import Tokenizer
@@ -39,8 +39,6 @@ KEPT_TRAINING_FILES = 2
 FULL_BYTES = 10**6  # a disk with less than this left took no more
 _UNFINISHED = ".unfinished-"
 _ASIDE = "aside-"
-# What `torch.load` and `load_model` raise for files that were cut, overwritten or exchanged.
-UNREADABLE = (ExplorerError, OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError)
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ def _read(folder: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any] | None]
     try:
         values = torch.load(folder / TRAINING_FILE, map_location="cpu", weights_only=True)
         return dict(load_model(folder).model.state_dict()), values
-    except (*UNREADABLE, UnpicklingError):
+    except UNREADABLE:
         return {}, None
 
 

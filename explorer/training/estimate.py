@@ -1,7 +1,7 @@
 """What a run will cost, from one step of it on this machine.
 
     minutes   steps x time of a step + evaluations + samples + checkpoints, each measured once
-    memory    the most that the process took during the step, as the system counts it
+    memory    the most that the process took during a step, an evaluation and a sample
     disk      checkpoints: 4 bytes a weight, and twice that for the moments of the newest two
     energy    time x power of the machine; money by a price an hour
 
@@ -199,11 +199,13 @@ def measure_step(config: RunConfig) -> Probe:
         first_s = _time(step)  # also makes the optimiser's moments
         n_timed = 1 if first_s > LONG_STEP_S else 3
         step_s = min(_time(step) for _ in range(n_timed))
-    batch = examples.batch(range(config.data.batch_size)).to(state.model.device)
+        batch = examples.batch(range(config.data.batch_size)).to(state.model.device)
+        evaluation_batch_s = _time(lambda: _forward(objective.compute_loss_sum, state.model, batch))
+        token_s = _time_token(state.model)
     return Probe(
         step_s=step_s,
-        evaluation_batch_s=_time(lambda: _forward(objective.compute_loss_sum, state.model, batch)),
-        token_s=_time_token(state.model),
+        evaluation_batch_s=evaluation_batch_s,
+        token_s=token_s,
         peak_bytes=max(peak),
         write_bytes_per_s=_measure_disk(),
     )

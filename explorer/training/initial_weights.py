@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from explorer.training.run_folder import RunFolder
+from explorer.training.saved_state import UNREADABLE
 from explorer.training.training_state import TrainingState
 from models.config import ModelConfig
-from models.errors import ConfigError, ExplorerError, JobError, WeightError
+from models.errors import ConfigError, JobError, WeightError
 from models.loading import LoadedModel, load_model
 from models.optimizer_file import read_optimizer_state
 from models.saving import save_model
@@ -83,7 +84,7 @@ def begin_from_initial(run: RunFolder, state: TrainingState) -> bool:
         if values["average"] is not None:
             values["average"] = {**values["average"], "weights": weights}
         state.restore(weights, values)
-    except (ExplorerError, RuntimeError, KeyError, OSError) as error:
+    except UNREADABLE as error:
         raise JobError(
             f"the weights that run {run.id} begins from cannot be used ({error}); start a new run",
             code="run-file",

@@ -1,11 +1,25 @@
 """Saved state: what it must agree with before training goes on from it, and how it is laid out."""
 
 from collections.abc import Iterable
+from pickle import UnpicklingError
 from typing import Any
 
 from torch import Tensor
 
-from explorer.errors import WeightError
+from explorer.errors import ExplorerError, WeightError
+
+# What `torch.load`, `load_model` and a state raise for files that were cut, overwritten or
+# exchanged.
+UNREADABLE = (
+    ExplorerError,
+    UnpicklingError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    EOFError,
+    LookupError,
+)
 
 
 def make_state_error(problem: str) -> WeightError:
