@@ -15,7 +15,7 @@ rows          a row of different words, said twice, and nothing else; only where
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import ModuleType
 
 from explorer.errors import ConfigError
@@ -122,6 +122,17 @@ def generate_documents(
     dice = Dice(f"{seed} {split} {language}")
     chosen = tuple(kind for kind in _WRITERS if kind in kinds)
     return (_write_document(dice, voice, chosen) for _ in itertools.count())
+
+
+def take_characters(documents: Iterable[Document], n_characters: int) -> list[Document]:
+    """The first documents that together have at least so many characters."""
+    taken: list[Document] = []
+    for document in documents:
+        taken.append(document)
+        n_characters -= len(document.text)
+        if n_characters <= 0:
+            break
+    return taken
 
 
 def generate_questions(
