@@ -18,7 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from explorer.starter.documents import CHARACTERS_PER_TOKEN, generate_documents
+from explorer.starter.documents import (
+    CHARACTERS_PER_TOKEN,
+    generate_documents,
+    take_characters,
+)
 from explorer.starter.recipe import (
     OPENING_KINDS,
     OPENING_TOKENS,
@@ -134,13 +138,8 @@ def train_starter_tokenizer() -> Tokenizer:
     """The vocabulary, from the beginning of the training text."""
     from models.tokenizers.bpe_trainer import train_bpe
 
-    texts: list[str] = []
-    n_characters = 0
-    for document in generate_documents(SEED):
-        texts.append(document.text)
-        n_characters += len(document.text)
-        if n_characters >= TOKENIZER_CHARACTERS:
-            break
+    beginning = take_characters(generate_documents(SEED), TOKENIZER_CHARACTERS)
+    texts = [document.text for document in beginning]
     vocabulary = train_bpe(
         texts, vocab_size=get_preset("starter").vocab_size, special_tokens=(SEPARATOR,)
     )

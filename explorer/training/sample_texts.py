@@ -41,17 +41,11 @@ def _from_file(name: str, *prompts: str) -> SampleText:
 
 def write_world() -> str:
     """The beginning of the world that the starter model was trained on."""
-    from explorer.starter.documents import generate_documents
+    from explorer.starter.documents import generate_documents, take_characters
     from explorer.starter.recipe import SEED
 
-    texts: list[str] = []
-    n_characters = 0
-    for document in generate_documents(SEED):
-        texts.append(document.text)
-        n_characters += len(document.text)
-        if n_characters >= WORLD_CHARACTERS:
-            break
-    return "\n\n".join(texts)
+    documents = take_characters(generate_documents(SEED), WORLD_CHARACTERS)
+    return "\n\n".join(document.text for document in documents)
 
 
 SAMPLE_TEXTS: Mapping[str, SampleText] = {
