@@ -1,6 +1,7 @@
 """Train a run without a page.
 
     python -m explorer.train FOLDER                 train, or go on from the last checkpoint
+    python -m explorer.train --new NAME --text FILE make a run, then train it
     torchrun --nproc-per-node 4 -m explorer.train FOLDER        the same on several devices
     python -m explorer.train --warm                 wait for a folder on standard input
 
@@ -18,9 +19,23 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+# Options of a new run: fields of `RunSetup`, those that are not given stay as recommended.
+SETTINGS: Mapping[str, tuple[type, str]] = {
+    "size": (str, "tiny, small, medium, large or 124m (default: tiny)"),
+    "style": (str, "gpt, llama, qwen3, gemma3, olmo3, moe, mla or window"),
+    "recipe": (str, "recommended, or classic for the settings of the book"),
+    "tokenizer": (str, "characters, bpe or gpt2"),
+    "vocab_size": (int, "tokens of a vocabulary learnt from the text"),
+    "context": (int, "tokens of a window"),
+    "batch_size": (int, "windows of one pass"),
+    "n_steps": (int, "optimiser steps"),
+    "learning_rate": (float, "the highest of the schedule"),
+    "dropout": (float, "share of values set to 0 in training"),
+    "seed": (int, "of every draw"),
+}
 # Chat and the page come first where they share cores with a run.
 NICENESS = 10
 
@@ -34,6 +49,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0; 1 when the run failed; 2 when there was nothing to train.
     """
+    parser = _build_parser()
+    options = parser.parse_args(arguments)
+    if sum((options.warm, options.folder is not None, options.new is not None)) != 1:
+        parser.error("give the folder of a run, --new with a name for one, or --warm")
+    if (options.new is None) != (options.text is None):
+        parser.error("--new and --text go together")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
+    if options.warm:
+        return _serve_one()
+    if options.new is not None:
+        return _train_new(options)
+    _let_go_on(options.folder)
+    return run_folder(options.folder, options.shared_by)
+
+
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m explorer.train", description="Train a run, or go on with it."
     )
@@ -45,13 +76,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default="ddp",
         help="under torchrun: each process holds the whole model, or a part (default: ddp)",
     )
-    options = parser.parse_args(arguments)
-    if options.warm == (options.folder is not None):
-        parser.error("give the folder of a run, or --warm")
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
-    if options.warm:
-        return _serve_one()
-    return run_folder(options.folder, options.shared_by)
+    new = parser.add_argument_group("a new run")
+    new.add_argument("--new", metavar="NAME", help="make a run of this name, then train it")
+    new.add_argument("--text", metavar="FILE", help="what it learns from: UTF-8, or a sample text")
+    new.add_argument(
+        "--from",
+        dest="source",
+        metavar="MODEL",
+        help="begin from these weights: a folder, a file or a name. The run takes the model's "
+        "architecture and tokenizer; of a .pth file with an optimiser's state, that too",
+    )
+    for name, (kind, words) in SETTINGS.items():
+        flag = name.removeprefix("n_").replace("_", "-")
+        new.add_argument(f"--{flag}", dest=name, metavar=flag.upper(), type=kind, help=words)
+    new.add_argument("--runs", type=Path, metavar="FOLDER", help="where runs are kept")
+    return parser
+
+
+def _train_new(options: argparse.Namespace) -> int:
+    """Make the run that the options describe, say where it is, and train it."""
+    from dataclasses import replace
+
+    from explorer.errors import ExplorerError
+    from explorer.home import find_home_folder
+    from explorer.training.new_run import make_new_run
+    from explorer.training.run_folder import RUNS_FOLDER
+    from explorer.training.setup import recommended_setup
+
+    try:
+        given = {n: v for n in SETTINGS if (v := getattr(options, n)) is not None}
+        setup = recommended_setup(
+            given.get("size", "tiny"), recipe=given.get("recipe", "recommended")
+        )
+        if "n_steps" in given:
+            given["epochs"] = 0.0
+        setup = replace(setup, name=options.new, text=options.text, **given)
+        runs = options.runs or find_home_folder() / RUNS_FOLDER
+        folder = make_new_run(runs, setup, options.source).path
+    except (ExplorerError, OSError) as error:
+        print(error, file=sys.stderr, flush=True)
+        return 2
+    print(folder, file=sys.stderr, flush=True)
+    return run_folder(folder, options.shared_by)
+
+
+def _let_go_on(folder: Path) -> None:
+    """A run that was stopped is asked to go on; one that another process trains is left alone."""
+    from explorer.jobs.run_states import has_worker
+    from explorer.training.run_folder import RunFolder
+
+    run = RunFolder(folder)
+    if os.environ.get("RANK", "0") == "0" and run.config_file.exists() and not has_worker(run):
+        run.ask("run")
 
 
 def run_folder(folder: Path, shared_by: str = "ddp") -> int:
@@ -76,8 +152,8 @@ def run_folder(folder: Path, shared_by: str = "ddp") -> int:
             if is_first:
                 print(json.dumps(event_to_json(event), ensure_ascii=False), flush=True)
             failed = isinstance(event, Failed)
-    except ExplorerError as error:
-        print(error.message, file=sys.stderr, flush=True)
+    except (ExplorerError, OSError) as error:
+        print(error, file=sys.stderr, flush=True)
         return 2
     return int(failed)
 
