@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from explorer.starter.documents import (
     CHARACTERS_PER_TOKEN,
@@ -24,13 +24,11 @@ from explorer.starter.documents import (
     take_characters,
 )
 from explorer.starter.recipe import (
-    OPENING_KINDS,
-    OPENING_TOKENS,
     SEED,
     SEPARATOR,
-    SPARE_TEXT,
     TOKENIZER_CHARACTERS,
     VALIDATION_TOKENS,
+    WORLD_TOKENS,
     starter_run,
 )
 from explorer.starter.records import Document
@@ -106,10 +104,9 @@ def make_starter_run(runs: Path, n_steps: int | None) -> RunFolder:
 
     config = starter_run(n_steps)
     begun = time.perf_counter()
-    n_tokens = config.n_steps * config.data.tokens_per_step * SPARE_TEXT
-    opening = write_world("training", OPENING_TOKENS, kinds=OPENING_KINDS)
+    n_tokens = WORLD_TOKENS if n_steps is None else 2 * n_steps * config.data.tokens_per_step
     content = RunText(
-        text=opening + write_world("training", n_tokens - OPENING_TOKENS),
+        text=write_world("training", n_tokens),
         validation_text=write_world("validation", VALIDATION_TOKENS),
         special=True,
     )
@@ -121,16 +118,15 @@ def make_starter_run(runs: Path, n_steps: int | None) -> RunFolder:
     raise AssertionError("make_run ends with the run")
 
 
-def write_world(split: str, n_tokens: float, language: str = "both", **options: Any) -> str:
+def write_world(split: str, n_tokens: float, language: str = "both") -> str:
     """Documents of about so many tokens, with a separator after each.
 
     Args:
         split: training, validation or held_out.
         n_tokens: About how many.
         language: en, zh or both.
-        **options: Further ones of `generate_documents`.
     """
-    documents = generate_documents(SEED, split=split, language=language, **options)
+    documents = generate_documents(SEED, split=split, language=language)
     return "".join(_take(documents, n_tokens))
 
 
