@@ -36,6 +36,7 @@ from explorer.training.prepare import make_run
 from explorer.training.run_config import RunConfig
 from explorer.training.run_config_json import run_config_to_json
 from explorer.training.run_folder import RUN_ID, RUNS_FOLDER, Action, RunFolder
+from explorer.training.run_names import clean_run_name
 from explorer.training.run_texts import (
     TextSize,
     TextSizes,
@@ -44,8 +45,6 @@ from explorer.training.run_texts import (
     open_text,
 )
 from explorer.training.setup import RunSetup
-
-MOST_NAME_CHARACTERS = 80
 
 
 class Runs:
@@ -199,7 +198,7 @@ class Runs:
             JobError: The name is empty, or the run is not this visitor's.
         """
         run = self._find(run_id, owner)
-        name = " ".join(name.split())[:MOST_NAME_CHARACTERS]
+        name = clean_run_name(name)
         if not name:
             raise JobError("a run needs a name; write one", code="run-name-empty")
         self._keeper.change_about(run, name=name)

@@ -14,6 +14,10 @@ from models.errors import ConfigError
 _OUT_OF_MEMORY = ("can't allocate", "bad_alloc", "can't start new thread")
 
 
+MEASURED_S = 0.3
+LEAST_PRODUCTS = 8
+
+
 def choose_device(name: str) -> torch.device:
     """The device of a run.
 
@@ -56,7 +60,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 def measure_peak_flops(device: torch.device, dtype: torch.dtype) -> float:
     """Floating-point operations a second of a large matrix product: what a model could reach.
 
-    Measured, since tables of peak speeds know neither this machine nor who else uses it.
+    Measured, since tables of peak speeds do not know this machine. The best of many products
+    counts: while others work, most of them are slowed down.
 
     Args:
         device: Where.
@@ -65,7 +70,10 @@ def measure_peak_flops(device: torch.device, dtype: torch.dtype) -> float:
     width = 4_096 if device.type == "cuda" else 1_024
     matrix = torch.ones(width, width, device=device, dtype=dtype)
     best = float("inf")
-    for _ in range(4):  # the first warms up
+    end = time.perf_counter() + MEASURED_S
+    n_measured = 0
+    while n_measured < LEAST_PRODUCTS or time.perf_counter() < end:  # the first ones warm up
+        n_measured += 1
         _wait_for(device)
         begun = time.perf_counter()
         matrix @ matrix

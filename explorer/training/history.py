@@ -6,6 +6,7 @@ is read from where the last reading ended, and the numbers are kept as lists.
 
 from __future__ import annotations
 
+import math
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -97,13 +98,15 @@ class RunHistory:
     def compute_mfu(self) -> float | None:
         """Model FLOPs utilisation: what the passes need, over what the machine could do meanwhile.
 
-        Chowdhery et al. 2022 (PaLM, arXiv 2204.02311), section 4.1.
+        Chowdhery et al. 2022 (PaLM, arXiv 2204.02311), section 4.1. None where it would be above
+        1: the machine was so busy when it was measured that the measure means nothing.
         """
         started, speed = self.started, self.compute_tokens_per_s()
         if started is None or speed is None:
             return None
         peak = started.peak_flops_per_s * started.n_processes
-        return speed * started.flops_per_token / peak if peak > 0 else None
+        share = speed * started.flops_per_token / peak if peak > 0 else math.inf
+        return share if share <= 1 else None
 
     def compute_seconds_left(self) -> float | None:
         """Time to the last step at the pace of the newest, evaluations and checkpoints included.

@@ -17,6 +17,7 @@ OptimiserKind = Literal["adamw", "muon"]
 DecayRule = Literal["matrices", "everything"]
 ScheduleKind = Literal["constant", "linear", "cosine", "wsd"]
 Precision = Literal["float32", "bfloat16"]
+MOST_NUMBER = 2**31 - 1  # what config.json is read with
 MOST_LEARNING_RATE = 100.0  # an absurd rate is a lesson, one that overflows float32 is not
 
 
@@ -28,8 +29,8 @@ def _require(ok: bool, message: str, **facts: object) -> None:
 def _require_whole(name: str, value: object, least: int) -> None:
     whole = isinstance(value, int) and not isinstance(value, bool)
     _require(
-        whole and value >= least,  # type: ignore[operator]
-        f"{name}={value!r} must be a whole number of at least {least}",
+        whole and least <= value <= MOST_NUMBER,  # type: ignore[operator]
+        f"{name}={value!r} must be a whole number from {least} to {MOST_NUMBER:,}",
     )
 
 

@@ -13,7 +13,6 @@ question about learning rates.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -26,6 +25,7 @@ from explorer.training.architectures import (
     build_model_config,
 )
 from explorer.training.run_config import (
+    MOST_NUMBER,
     DataConfig,
     OptimiserConfig,
     OptimiserKind,
@@ -35,6 +35,7 @@ from explorer.training.run_config import (
     ScheduleKind,
     WatchConfig,
 )
+from explorer.training.run_names import clean_run_name
 from explorer.training.sample_texts import SAMPLE_TEXTS
 from models.config import ModelConfig
 from models.counting import count_parameters
@@ -272,7 +273,7 @@ def build_run_config(
     if not prompts and setup.text in SAMPLE_TEXTS:
         prompts = SAMPLE_TEXTS[setup.text].prompts
     return RunConfig(
-        name=setup.name.strip() or f"{setup.style} {setup.size}",
+        name=clean_run_name(setup.name) or f"{setup.style} {setup.size}",
         model=model,
         data=data,
         optimiser=_optimiser(setup),
@@ -318,15 +319,18 @@ def _count_windows(n_tokens: int, context: int) -> int:
 
 
 def _plan_steps(setup: RunSetup, steps_per_epoch: int) -> int:
-    if not setup.epochs > 0:  # also NaN: RunConfig then speaks of n_steps
-        return setup.n_steps
-    if math.isinf(setup.epochs):
-        raise ConfigError(
-            "epochs=inf would never end; choose a number, 10 is usual for a short text",
-            code="run-setting",
-            problem="epochs=inf",
+    most = MOST_NUMBER / steps_per_epoch
+    if not 0 <= setup.epochs <= most:  # also NaN
+        problem = (
+            f"epochs={setup.epochs!r} must be from 0 (the number of steps counts) to {most:,.0f}; "
+            "10 is usual for a short text"
         )
-    return max(1, round(setup.epochs * steps_per_epoch))
+        raise ConfigError(problem, code="run-setting", problem=problem)
+    n_steps = max(1, round(setup.epochs * steps_per_epoch)) if setup.epochs else setup.n_steps
+    if isinstance(n_steps, int) and n_steps > MOST_NUMBER:
+        problem = f"n_steps={n_steps} is too large; choose at most {MOST_NUMBER:,}"
+        raise ConfigError(problem, code="run-setting", problem=problem)
+    return n_steps
 
 
 def _optimiser(setup: RunSetup) -> OptimiserConfig:

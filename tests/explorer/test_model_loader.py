@@ -169,7 +169,8 @@ def test_every_catalogue_model_names_a_family_and_a_preset_of_ours():
     names = {family.name: family for family in FAMILIES}
     for model in CATALOGUE.values():
         assert model.preset in names[model.family].presets
-        assert model.hub_id.count("/") == 1
+        assert (model.hub_id is None) == (model.bundled_folder is not None)
+        assert model.hub_id is None or model.hub_id.count("/") == 1
 
 
 def write_tokenizer(folder, n_words, n_special):

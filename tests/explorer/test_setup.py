@@ -130,11 +130,11 @@ def test_each_breakage_changes_its_own_thing_and_nothing_else():
         ({"learning_rate": 0.0}, "above 0"),
         ({"learning_rate": math.nan}, "above 0"),
         ({"learning_rate": 1e3}, "at most 100"),
-        ({"n_steps": 0}, "at least 1"),
-        ({"n_steps": math.nan}, "at least 1"),
+        ({"n_steps": 0}, "from 1 to"),
+        ({"n_steps": math.nan}, "from 1 to"),
         ({"context": 0}, "at least 1"),
         ({"context": math.nan}, "at least 1"),
-        ({"batch_size": -1}, "at least 1"),
+        ({"batch_size": -1}, "from 1 to"),
         ({"context": 8_192}, "longer text"),
         ({"batch_size": 4_096}, "smaller batch"),
         ({"dropout": 1.0}, "below 1"),
@@ -148,7 +148,7 @@ def test_each_breakage_changes_its_own_thing_and_nothing_else():
         ({"tokenizer": "bpe", "vocab_size": 100}, "choose 257"),
         ({"recipe": "classic"}, "the style 'gpt'"),
         ({"breakage": "no_mask", "style": "window"}, "'gpt', 'llama'"),
-        ({"epochs": math.inf}, "never end"),
+        ({"epochs": math.inf}, "must be from 0"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_with_a_remedy(changes, remedy):
@@ -228,3 +228,24 @@ def test_the_vocabulary_that_is_shown_is_that_of_the_tokenizer():
     setup = RunSetup(tokenizer="characters", text="village")
     tokenizer = build_tokenizer(setup, SAMPLE_TEXTS["village"].read())
     assert compute_plan(setup).vocab_size == tokenizer.vocab_size
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"epochs": -1.0}, "epochs=-1.0"),
+        ({"epochs": math.inf}, "epochs=inf"),
+        ({"epochs": math.nan}, "epochs=nan"),
+        ({"epochs": 1e12}, "epochs"),
+        ({"n_steps": 10**12}, "n_steps=1000000000000"),
+        ({"seed": 10**30}, "seed"),
+    ],
+)
+def test_numbers_that_cannot_be_are_named_as_they_were_typed(changes, named):
+    with pytest.raises(ConfigError, match=named.replace("+", r"\+")):
+        build_run_config(replace(RunSetup(), **changes), **TOKENS)
+
+
+def test_a_long_name_is_cut_when_a_run_begins():
+    setup = replace(RunSetup(), name="<b>x</b>" * 300)
+    assert len(build_run_config(setup, **TOKENS).name) == 80

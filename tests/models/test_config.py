@@ -46,8 +46,9 @@ PUBLISHED = {
     "olmo3-7b": 7_298_011_136,
     "olmo3-32b": 32_233_522_176,
 }
-# made to be trained here; summed by hand from the widths in models/families/deepseek.py
+# made to be trained here; summed by hand from the widths in models/families/
 TO_TRAIN = {
+    "starter": 4_096 * 192 + 6 * (110_592 + 368_640 + 384) + 192,
     "mla-plain-tiny": 50_257 * 256 + 256 * 256 + 4 * (155_648 + 528_384 + 512) + 256,
     "mla-rope-tiny": 50_257 * 256 + 4 * (139_264 + 528_384 + 640) + 256,
 }

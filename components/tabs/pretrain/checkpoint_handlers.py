@@ -251,7 +251,9 @@ def make_lens_table(words: Words, locale: str, lens: LogitLens) -> dict[str, Any
             lens.top_tokens[stage], lens.top_probabilities[stage].tolist(), strict=True
         ):
             row += [token, probability]
-        cells.append([*row, float(lens.entropies_nats[stage]), int(lens.answer_ranks[stage]) + 1])
+        cells.append(
+            [*row, float(lens.entropies_nats[stage]), str(int(lens.answer_ranks[stage]) + 1)]
+        )
     return {
         "corner": words.say(locale, "pretrain.lens_layer"),
         "rows": list(lens.stages),

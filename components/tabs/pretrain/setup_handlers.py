@@ -1,5 +1,7 @@
 """What the form of a run does: counts, estimates, begins."""
 
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -41,6 +43,9 @@ EXAMPLES = (
     RunSetup(breakage="learning_rate"),
 )
 
+# Two presses within it are one that was meant: the page turns to the run after it.
+SAME_PRESS_S = 2.0
+
 
 class SetupHandlers:
     """Handlers of the panel "setup".
@@ -55,6 +60,8 @@ class SetupHandlers:
         self._ctx = ctx
         self._panels = panels
         self._runs = runs
+        self._pressing = threading.Lock()
+        self._pressed: dict[str, tuple[RunSetup, float]] = {}
 
     def example(self, event: gr.EventData) -> tuple[Any, ...]:
         """Fill the form with one of the examples."""
@@ -121,6 +128,9 @@ class SetupHandlers:
         visitor = ctx.owner_of(owner, request)
         n_shown = len(self._runs.show(None, owner, request))
         waiting = [gr.skip()] * n_shown
+        if self._is_same_press(visitor, settings):
+            yield gr.skip(), gr.skip(), *waiting
+            return
         run_id = None
         try:
             for step in ctx.runs.create(_with_upload(settings, upload), visitor):
@@ -146,6 +156,14 @@ class SetupHandlers:
             _sample_only(settings), watts=WATTS, price_per_hour=PRICE_PER_HOUR
         )
         return {**asdict(found), "tokens_per_parameter": found.tokens_per_parameter}
+
+    def _is_same_press(self, visitor: str, settings: RunSetup) -> bool:
+        """Whether Start was pressed again before the page could turn to the run."""
+        now = time.monotonic()
+        with self._pressing:
+            before = self._pressed.get(visitor)
+            self._pressed[visitor] = (settings, now)
+        return before is not None and before[0] == settings and now - before[1] < SAME_PRESS_S
 
     # ------------------------------------------------------------------------------- in words
     def _say_step(self, step: PrepareStep, locale: str) -> str:

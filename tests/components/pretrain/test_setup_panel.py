@@ -51,7 +51,7 @@ def test_a_size_fills_in_settings_and_keeps_what_it_does_not_decide(ctx):
         ({"learning_rate": 0.0}, "above 0"),
         ({"learning_rate": -1.0}, "above 0"),
         ({"learning_rate": 1000.0}, "at most 100"),
-        ({"n_steps": 0}, "at least 1"),
+        ({"n_steps": 0}, "from 1 to"),
         ({"context": 100_000}, "shorter context"),
         ({"style": "bert"}, "choose gpt"),
         ({"text": "/etc/passwd"}, "choose village"),
