@@ -175,7 +175,7 @@ function explain(last) {
   }
   if (last.state === 'interrupted') return say_message('bad', say('interrupted', {step: last.checkpoints.at(-1) ?? 0}));
   if (last.lost_steps) return say_message('waiting', say('lost_steps', {n: last.lost_steps}));
-  if (last.state === 'running' && !data.steps.length) return say_message('waiting', say('loading'));
+  if (last.state === 'running' && !data.steps.length && !data.evaluated.length) return say_message('waiting', say('loading'));
   return say_message('', '');
 }
 
