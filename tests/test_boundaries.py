@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,9 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
+    """Parsed once: several rules look at each file."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
@@ -74,14 +77,18 @@ def runtime_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def find_wrong_imports(layer: str, source: str) -> set[str]:
-    packages = {name.partition(".")[0] for name in imported_modules(ast.parse(source))}
+    return find_forbidden(layer, ast.parse(source))
+
+
+def find_forbidden(layer: str, tree: ast.Module) -> set[str]:
+    packages = {name.partition(".")[0] for name in imported_modules(tree)}
     return packages & FORBIDDEN[layer]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_arrows_of_import_point_one_way(path: Path) -> None:
     layer = path.relative_to(ROOT).parts[0]
-    assert find_wrong_imports(layer, path.read_text(encoding="utf-8")) == set()
+    assert find_forbidden(layer, tree_of(path)) == set()
 
 
 def test_a_wrong_import_is_found_wherever_it_stands() -> None:
@@ -105,7 +112,7 @@ def test_the_light_part_of_models_imports_no_torch_at_all(name: str) -> None:
 def test_files_and_functions_are_short(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count("\n") <= MAX_FILE_LINES
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or 0) - node.lineno + 1
             assert length <= MAX_FUNCTION_LINES, f"{node.name} has {length} lines"
@@ -126,10 +133,10 @@ def test_no_file_is_a_drawer_for_anything(path: Path) -> None:
     assert path.name not in {"utils.py", "helpers.py", "misc.py", "common.py"}
 
 
-def find_import_time_work(source: str) -> list[str]:
+def find_import_time_work(tree: ast.Module) -> list[str]:
     """Statements at module level that do more than define."""
     found = []
-    for node in ast.parse(source).body:
+    for node in tree.body:
         if isinstance(node, ast.For | ast.While | ast.With | ast.Global):
             found.append(ast.unparse(node).splitlines()[0])
         elif _is_call(node) or _is_empty_state(node):
@@ -157,12 +164,12 @@ def _is_empty_container(value: ast.expr | None) -> bool:
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_importing_does_nothing_but_define(path: Path) -> None:
-    assert find_import_time_work(path.read_text(encoding="utf-8")) == []
+    assert find_import_time_work(tree_of(path)) == []
 
 
 def test_import_time_work_is_found() -> None:
     source = "import os\nCACHE = {}\nprint('x')\nfor i in range(3):\n    pass\nNAMES = ('a',)\n"
-    assert len(find_import_time_work(source)) == 3
+    assert len(find_import_time_work(ast.parse(source))) == 3
 
 
 def run_python(code: str) -> str:
