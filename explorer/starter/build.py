@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from models.tokenizers import Tokenizer
 
 RUN_LINK = "run.txt"
+# A trial shows that everything works; its vocabulary and scores mean little.
+TRIAL_QUESTIONS = 3
+TRIAL_CHARACTERS = 400_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
     from explorer.starter.packing import pack_starter
+    from explorer.starter.scoring import N_QUESTIONS
     from explorer.training.events import Evaluated, Failed
     from explorer.training.loop import train
 
@@ -70,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(event, Failed):
             return 1
     target = options.folder / "starter"
-    pack_starter(run, target)
+    pack_starter(run, target, n_questions=TRIAL_QUESTIONS if options.steps else N_QUESTIONS)
     print(f"built in {target}", flush=True)
     return 0
 
@@ -110,7 +114,9 @@ def make_starter_run(runs: Path, n_steps: int | None) -> RunFolder:
         validation_text=write_world("validation", VALIDATION_TOKENS),
         special=True,
     )
-    tokenizer = train_starter_tokenizer()
+    tokenizer = train_starter_tokenizer(
+        TOKENIZER_CHARACTERS if n_steps is None else TRIAL_CHARACTERS
+    )
     for step in make_run(runs, content, tokenizer, lambda *_: config, {"owner": ""}):
         if isinstance(step, RunFolder):
             print(f"world written and cut in {time.perf_counter() - begun:.0f} s", flush=True)
@@ -130,11 +136,15 @@ def write_world(split: str, n_tokens: float, language: str = "both") -> str:
     return "".join(_take(documents, n_tokens))
 
 
-def train_starter_tokenizer() -> Tokenizer:
-    """The vocabulary, from the beginning of the training text."""
+def train_starter_tokenizer(n_characters: int = TOKENIZER_CHARACTERS) -> Tokenizer:
+    """The vocabulary, from the beginning of the training text.
+
+    Args:
+        n_characters: How much of it.
+    """
     from models.tokenizers.bpe_trainer import train_bpe
 
-    beginning = take_characters(generate_documents(SEED), TOKENIZER_CHARACTERS)
+    beginning = take_characters(generate_documents(SEED), n_characters)
     texts = [document.text for document in beginning]
     vocabulary = train_bpe(
         texts, vocab_size=get_preset("starter").vocab_size, special_tokens=(SEPARATOR,)

@@ -33,12 +33,13 @@ STORIES = ("Once upon a time", "One day, Mia", "小明有一只", "从前")
 STORY_TOKENS = 90
 
 
-def pack_starter(run: RunFolder, target: Path) -> None:
+def pack_starter(run: RunFolder, target: Path, *, n_questions: int) -> None:
     """Write the model, its scores and its card.
 
     Args:
         run: A finished run of the recipe.
         target: Where to; its files are replaced.
+        n_questions: Questions of each language and split to score it by.
 
     Raises:
         ExplorerError: The last checkpoint cannot be opened.
@@ -47,7 +48,7 @@ def pack_starter(run: RunFolder, target: Path) -> None:
     trained = load_model(run.checkpoint(run.checkpoint_steps()[-1]))
     save_model(target, trained.model, tokenizer=trained.tokenizer, dtype=STORED_AS)
     packed = load_model(target)  # what is scored is what ships
-    scores = score_starter(packed)
+    scores = score_starter(packed, n_questions=n_questions)
     events = read_events(run.events_file)
     facts = collect_facts(config, events)
     record = {**facts, "scores": scores.to_json(), "curve": _curve(events)}

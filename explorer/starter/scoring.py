@@ -60,7 +60,7 @@ def score_starter(loaded: LoadedModel, *, n_questions: int = N_QUESTIONS) -> Sta
             for split in SPLITS
         },
         questions={
-            split: {lang: _share_right(loaded, split, lang, n_questions) for lang in LANGUAGES}
+            split: {lang: share_right(loaded, split, lang, n_questions) for lang in LANGUAGES}
             for split in SPLITS
         },
         previous_token=heads.best_previous_token,
@@ -115,6 +115,14 @@ def is_right(loaded: LoadedModel, question: Question) -> bool:
     return tokenizer.decode(written).startswith(wanted)
 
 
-def _share_right(loaded: LoadedModel, split: str, language: str, n: int) -> float:
+def share_right(loaded: LoadedModel, split: str, language: str, n: int = N_QUESTIONS) -> float:
+    """Share of questions that are answered word for word.
+
+    Args:
+        loaded: The model with its tokenizer.
+        split: validation or held_out.
+        language: en or zh.
+        n: How many questions.
+    """
     questions = generate_questions(QUESTION_SEED, n, language=language, split=split)
     return sum(is_right(loaded, question) for question in questions) / n
