@@ -233,3 +233,19 @@ def scatter_like(whole: Tensor, parameter: Tensor) -> Tensor:
         return whole
     on_device = whole.to(parameter.device, parameter.dtype)
     return distribute_tensor(on_device, parameter.device_mesh, parameter.placements)
+
+
+def drop_gathered(model: nn.Module) -> None:
+    """Let go of whole weights that the last forward pass put together.
+
+    `fully_shard` keeps those of the outermost module until the next backward pass. Whoever changes
+    weights without one, as an average that is swapped in does, would else go on with the old ones.
+
+    Args:
+        model: Any; only one that is shared out has such weights.
+    """
+    from torch.distributed.fsdp import FSDPModule
+
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -238,17 +238,13 @@ class TrainingLoop:
             ends = step in (0, self._config.n_steps)
             return kind not in self._seen and (ends or (every > 0 and step % every == 0))
 
-        with self._averaged():
+        with self._state.averaged():
             if due(Evaluated, watch.evaluate_every):
                 yield self._evaluate()
             if due(Sampled, watch.sample_every):
                 yield from self._sample()
         if due(Saved, watch.save_every):
             yield self._save()
-
-    def _averaged(self) -> AbstractContextManager[None]:
-        average = self._state.average
-        return nullcontext() if average is None else average.swapped()
 
     def _evaluate(self) -> Event:
         begun = time.perf_counter()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,7 @@ from explorer.training.batch_feed import BatchFeed
 from explorer.training.distributed import (
     Processes,
     SharedBy,
+    drop_gathered,
     gather_full_state,
     scatter_like,
     wrap_model,
@@ -50,6 +53,17 @@ class TrainingState:
     average: WeightAverage | None
     step: int = 0
     tokens: int = 0
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Inside it the model has the average of its weights, where one is kept."""
+        if self.average is None:
+            yield
+            return
+        with self.average.swapped():
+            drop_gathered(self.model)
+            yield
+        drop_gathered(self.model)
 
     def to_dict(self) -> dict[str, Any]:
         """All but the weights: tensors, numbers and texts, as `weights_only` loading takes them.
