@@ -18,7 +18,7 @@ def test_three_steps_begin_where_the_course_begins(data_folder, tmp_path):
     assert started.steps_per_epoch == 9
     assert started.n_parameters == 162_419_712
     first, *_, last = [e for e in events if isinstance(e, Evaluated)]
-    assert first.training_loss == pytest.approx(10.98, abs=0.02)
+    assert first.training_loss == pytest.approx(10.98, abs=0.03)  # of 5 batches in this order
     assert first.validation_loss == pytest.approx(10.98, abs=0.02)
     losses = [e.loss for e in events if isinstance(e, Step)]
     assert losses[0] > losses[1] > losses[2]
