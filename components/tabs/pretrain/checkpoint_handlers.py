@@ -14,6 +14,7 @@ from explorer.logit_lens import LogitLens
 from explorer.run_records import RunView
 
 SAMPLE_TOKENS = 60
+LENS_CHOICES = 2  # a third makes the table wider than its place
 MOST_SAMPLE_TOKENS = 500
 # What a run is asked to go on from whose text came without prompts.
 USUAL_PROMPT = "The"
@@ -195,7 +196,9 @@ class CheckpointHandlers:
 
         ctx, ids = self._ctx, self._heads.maps(shown, owner, request).ids
         with ctx.store.lease(shown.source, ctx.owner_of(owner, request)) as loaded:
-            lens = compute_logit_lens(loaded, ids, position=shown.query, turn=ctx.slots.turn)
+            lens = compute_logit_lens(
+                loaded, ids, position=shown.query, n_top=LENS_CHOICES, turn=ctx.slots.turn
+            )
         return make_lens_table(ctx.words, locale_of(request), lens)
 
     def _only_place(self, look: Look, view: RunView, request: gr.Request) -> tuple[Any, ...]:

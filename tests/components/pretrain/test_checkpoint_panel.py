@@ -72,6 +72,22 @@ def test_the_scrubber_shows_what_the_checkpoint_computes(ctx, trained, nobody):
     assert again[-1].step == 0
 
 
+def test_the_last_layer_of_the_lens_is_the_models_own_answer_after_the_chosen_token(ctx, trained, nobody):
+    *_, lens, _facts, _table, _exports, look = CheckpointHandlers(ctx).enter(
+        Look(), trained, "", None, nobody
+    )
+    with ctx.store.lease(look.shown.source, "local") as loaded, torch.no_grad():
+        ids = loaded.tokenizer.encode(look.prompt)
+        probabilities = loaded.model(torch.tensor([ids]))[0, look.shown.query].softmax(-1)
+        best = probabilities.topk(2)
+        tokens = [loaded.tokenizer.decode([int(i)]) for i in best.indices]
+    *row, entropy, rank = lens["cells"][-1]
+    assert row[::2] == tokens
+    np.testing.assert_allclose(row[1::2], best.values, rtol=1e-4)
+    np.testing.assert_allclose(entropy, -(probabilities * probabilities.log()).sum(), rtol=1e-4)
+    assert rank == "1"
+
+
 def test_before_the_first_checkpoint_the_scrubber_says_so(ctx, home, nobody):
     run_id = make_run(home)
     values = CheckpointHandlers(ctx).enter(Look(), run_id, "", None, nobody)
