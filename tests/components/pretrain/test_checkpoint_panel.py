@@ -72,7 +72,7 @@ def test_the_scrubber_shows_what_the_checkpoint_computes(ctx, trained, nobody):
     assert again[-1].step == 0
 
 
-def test_the_last_layer_of_the_lens_is_the_models_own_answer_after_the_chosen_token(ctx, trained, nobody):
+def test_the_last_layer_of_the_lens_is_the_models_own_answer(ctx, trained, nobody):
     *_, lens, _facts, _table, _exports, look = CheckpointHandlers(ctx).enter(
         Look(), trained, "", None, nobody
     )
