@@ -4,6 +4,7 @@
     torch_default      U(-1/√in, 1/√in)                      U(-1/√in, ..)   N(0, 1)
     normal_scaled      N(0, 0.02²); the two projections      0               N(0, 0.02²)
                        that write to the stream N(0, 0.02²/(2 L))
+    fan_in             N(0, 1/in)                            0               N(0, 1/width)
     truncated_normal   N(0, 2/(in + out)), cut at 3 std      0               same law, in = rows
     unit_normal        N(0, 1)                               0               N(0, 1)
 
@@ -90,14 +91,18 @@ def _draw(
         std = math.sqrt(2 / sum(module.weight.shape))
         nn.init.trunc_normal_(module.weight, 0, std, -3 * std, 3 * std, generator=generator)
     else:
-        nn.init.normal_(module.weight, 0, _normal_std(name, config), generator=generator)
+        nn.init.normal_(
+            module.weight, 0, _normal_std(name, module.weight.shape[1], config), generator=generator
+        )
     if bias is not None:
         nn.init.zeros_(bias)
 
 
-def _normal_std(name: str, config: ModelConfig) -> float:
+def _normal_std(name: str, columns: int, config: ModelConfig) -> float:
     if config.initialisation == "unit_normal":
         return 1.0
+    if config.initialisation == "fan_in":
+        return columns**-0.5
     writes_to_stream = name.endswith(("o_proj", "down_proj"))
     return GPT2_STD / math.sqrt(2 * config.n_layers) if writes_to_stream else GPT2_STD
 

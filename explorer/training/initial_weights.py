@@ -86,9 +86,10 @@ def begin_from_initial(run: RunFolder, state: TrainingState) -> bool:
         state.restore(weights, values)
     except UNREADABLE as error:
         raise JobError(
-            f"the weights that run {run.id} begins from cannot be used ({error}); start a new run",
+            f"the weights that the run {run.title} begins from cannot be used ({error}); start a "
+            "new run",
             code="run-file",
-            run=run.id,
+            run=run.title,
             file=INITIAL_FOLDER,
             problem=str(error),
         ) from None
