@@ -14,16 +14,18 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.starter.documents import (
     CHARACTERS_PER_TOKEN,
+    KINDS,
     generate_documents,
     take_characters,
 )
 from explorer.starter.recipe import (
+    OPENING,
     SEED,
     SEPARATOR,
     TOKENIZER_CHARACTERS,
@@ -110,7 +112,7 @@ def make_starter_run(runs: Path, n_steps: int | None) -> RunFolder:
     begun = time.perf_counter()
     n_tokens = WORLD_TOKENS if n_steps is None else 2 * n_steps * config.data.tokens_per_step
     content = RunText(
-        text=write_world("training", n_tokens),
+        text=write_opening(n_tokens / WORLD_TOKENS) + write_world("training", n_tokens),
         validation_text=write_world("validation", VALIDATION_TOKENS),
         special=True,
     )
@@ -124,15 +126,30 @@ def make_starter_run(runs: Path, n_steps: int | None) -> RunFolder:
     raise AssertionError("make_run ends with the run")
 
 
-def write_world(split: str, n_tokens: float, language: str = "both") -> str:
+def write_opening(share: float = 1.0) -> str:
+    """What the model reads before the world: rows that repeat, and nothing else.
+
+    Args:
+        share: Of its whole length, for a trial.
+    """
+    return "".join(
+        write_world("training", share * n_tokens, language, kinds=(kind,))
+        for kind, language, n_tokens in OPENING
+    )
+
+
+def write_world(
+    split: str, n_tokens: float, language: str = "both", kinds: Collection[str] = KINDS
+) -> str:
     """Documents of about so many tokens, with a separator after each.
 
     Args:
         split: training, validation or held_out.
         n_tokens: About how many.
         language: en, zh or both.
+        kinds: Kinds of documents.
     """
-    documents = generate_documents(SEED, split=split, language=language)
+    documents = generate_documents(SEED, split=split, language=language, kinds=kinds)
     return "".join(_take(documents, n_tokens))
 
 

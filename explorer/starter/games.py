@@ -14,12 +14,13 @@ from explorer.starter import words_zh
 from explorer.starter.dice import Dice
 from explorer.starter.narrative import ask_story, make_question, plain, with_questions
 from explorer.starter.records import Document, Question
-from explorer.starter.scene import Forms, Voice, draw_cast
+from explorer.starter.scene import Forms, Voice, draw_cast, draw_people
 from explorer.starter.template import render
 
 _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 _VOWELS = "aeiou"
 _SEPARATORS = {"en": (" ", ", ", "\n", " - "), "zh": ("、", "，", "\n")}
+CONTEXT_WORDS = 250  # about what the starter reads at once
 _COLON = {"en": ": ", "zh": "："}
 
 
@@ -83,14 +84,35 @@ def write_echo(dice: Dice, voice: Voice) -> Document:
 
 
 def write_rows(dice: Dice, voice: Voice) -> Document:
-    """A row of different words, said twice.
+    """A row of different words or pieces, said again and again.
 
-    No word foretells the next, but the first telling does: the shortest way to heads that look one
-    token back, and behind a copy.
+    No word foretells the next, but an earlier telling does: the shortest way to heads that look
+    one token back, and behind a copy.
     """
-    separator = "" if voice.language == "zh" else " "
-    row = separator.join(dice.sample(_all_words(voice), dice.between(10, 30)))
-    return plain(f"{row}\n{row}", "rows", voice)
+    pool: Sequence[str] = _all_words(voice)
+    if dice.chance(0.4):
+        pool = words_zh.free_characters() if voice.language == "zh" else _draw_syllables(dice)
+    row = dice.sample(pool, dice.between(6, 32))
+    return _repeat_row(row, dice.between(40, 200), "rows", voice)
+
+
+def write_first_rows(dice: Dice, voice: Voice) -> Document:
+    """A row of a few dozen well-known words, said again and again.
+
+    With few words the two heads are found within some hundred steps, and they serve for all other
+    words at once; with the whole vocabulary from the beginning they take much longer.
+    """
+    pool = (*voice.lexicon.colours, *voice.lexicon.numbers, *voice.lexicon.foods)
+    words = [word for word in pool if " " not in word]
+    row = dice.sample(words, dice.between(4, 24))
+    return _repeat_row(row, CONTEXT_WORDS, "first_rows", voice)
+
+
+def _repeat_row(row: Sequence[str], n_words: int, kind: str, voice: Voice) -> Document:
+    """The row, at least twice, as often as fits into so many words."""
+    separator = " " if voice.language == "en" else ""
+    times = max(2, n_words // len(row))
+    return plain(separator.join([*row] * times), kind, voice)
 
 
 def _draw_row(dice: Dice, voice: Voice) -> list[str]:
@@ -99,7 +121,7 @@ def _draw_row(dice: Dice, voice: Voice) -> list[str]:
     pool: Sequence[str] = _all_words(voice)
     kind = dice.below(4)
     if kind == 0:
-        pool = [name.word for name in voice.lexicon.names]
+        pool = [name.word for name in draw_people(dice, voice, 12)]
     elif kind == 1:
         pool = words_zh.CHARACTERS if voice.language == "zh" else _draw_pieces(dice)
     return [dice.pick(pool) for _ in range(length)]
@@ -111,7 +133,12 @@ def _draw_pieces(dice: Dice) -> list[str]:
         return [
             "".join(dice.pick(_CONSONANTS) for _ in range(dice.between(1, 5))) for _ in range(16)
         ]
-    return [dice.pick(_CONSONANTS) + dice.pick(_VOWELS) for _ in range(16)]
+    return _draw_syllables(dice)[:16]
+
+
+def _draw_syllables(dice: Dice) -> list[str]:
+    """Different syllables of a consonant and a vowel, in random order."""
+    return dice.shuffled([consonant + vowel for consonant in _CONSONANTS for vowel in _VOWELS])
 
 
 def _all_words(voice: Voice) -> list[str]:
@@ -132,7 +159,7 @@ def _all_words(voice: Voice) -> list[str]:
 def write_pairs(dice: Dice, voice: Voice) -> Document:
     """Name and colour (or number, or animal), then the same pairs in another order."""
     lexicon = voice.lexicon
-    names = [name.word for name in dice.sample(lexicon.names, dice.between(3, 7))]
+    names = [name.word for name in draw_people(dice, voice, dice.between(3, 7))]
     values: Sequence[str] = dice.pick(
         (lexicon.colours, lexicon.numbers[1:11], [noun.word for noun in lexicon.animals])
     )
