@@ -92,7 +92,7 @@ def write_rows(dice: Dice, voice: Voice) -> Document:
     pool: Sequence[str] = _all_words(voice)
     if dice.chance(0.4):
         pool = words_zh.free_characters() if voice.language == "zh" else _draw_syllables(dice)
-    row = dice.sample(pool, dice.between(6, 32))
+    row = dice.sample(pool, dice.between(4, 16))
     return _repeat_row(row, dice.between(40, 200), "rows", voice)
 
 
@@ -104,7 +104,7 @@ def write_first_rows(dice: Dice, voice: Voice) -> Document:
     """
     pool = (*voice.lexicon.colours, *voice.lexicon.numbers, *voice.lexicon.foods)
     words = [word for word in pool if " " not in word]
-    row = dice.sample(words, dice.between(4, 24))
+    row = dice.sample(words, dice.between(4, 12))
     return _repeat_row(row, CONTEXT_WORDS, "first_rows", voice)
 
 
