@@ -1,0 +1,119 @@
+"""What the panels of a tab are asked about: one text, one model, one place, for all of them.
+
+    text, model, chat, chosen token ─► route ─► the `Ask` of the panel that is open ─► its handler
+
+Only the open panel computes. Another one gets the same question when it is opened, and computes
+nothing when it has answered that already: a `gr.State` tells of changes only.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import gradio as gr
+
+from components.context import AppContext
+from components.errors import wire
+from components.kit.seen import build_seen
+from components.tabs.tab import TabHead
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A question to a panel.
+
+    Args:
+        text: The text; "" asks nothing.
+        source: The model.
+        chat: Whether the text is a message that the model answers.
+        logits: Numbers typed by hand in the model's place, or "".
+        position: The token that is looked at; -1 is the last.
+        target: The word whose logit is asked for; "" is the likeliest.
+    """
+
+    text: str = ""
+    source: str = ""
+    chat: bool = False
+    logits: str = ""
+    position: int = -1
+    target: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Asking:
+    """The question of a tab, on its way to its panels.
+
+    Args:
+        ctx: The page's context.
+        head: Head of the tab.
+        tab_id: Its id.
+        controls: For fields of `Ask`, the components that hold them.
+        held: For each panel what it is asked.
+        awake: Whether somebody has come to this tab.
+        opened: The panel that is open.
+    """
+
+    ctx: AppContext
+    head: TabHead
+    tab_id: str
+    controls: Mapping[str, Any]
+    held: Mapping[str, gr.State]
+    awake: gr.State
+    opened: gr.State
+    tabs: dict[str, gr.Tab] = field(default_factory=dict)
+
+    def wire(self) -> None:
+        """Connect the question with the panels, once all tabs are there."""
+        ctx, names = self.ctx, list(self.controls)
+        options: dict[str, Any] = {"card": self.head.card, "words": ctx.words}
+        inputs = [self.awake, self.opened, ctx.model_id, *self.controls.values()]
+        seen = build_seen(ctx.words, elem_id=f"{self.tab_id}-seen")
+        outputs = [self.awake, self.opened, *self.held.values()]
+        changes = [control.change for control in self.controls.values()]
+        wire(
+            [*changes, ctx.model_id.change],
+            partial(self._route, names, None, False),
+            inputs,
+            outputs,
+            trigger_mode="always_last",
+            **options,
+        )
+        wire(seen.seen, partial(self._route, names, None, True), inputs, outputs, **options)
+        for name, tab in self.tabs.items():
+            wire(tab.select, partial(self._route, names, name, False), inputs, outputs, **options)
+
+    def _route(
+        self,
+        names: Sequence[str],
+        entered: str | None,
+        seen: bool,
+        awake: bool,
+        opened: str,
+        model_id: str | None,
+        *values: Any,
+    ) -> tuple[Any, ...]:
+        awake, opened = awake or seen, entered or opened
+        ask = Ask(source=self.ctx.source_of(model_id), **dict(zip(names, values, strict=True)))
+        told = [ask if awake and name == opened else gr.skip() for name in self.held]
+        return (awake, opened, *told)
+
+
+def build_asking(
+    ctx: AppContext,
+    head: TabHead,
+    tab_id: str,
+    panels: Sequence[str],
+    controls: Mapping[str, Any],
+) -> Asking:
+    """Build what carries the question of a tab; `wire` it when its panels are there.
+
+    Args:
+        ctx: The page's context.
+        head: Head of the tab.
+        tab_id: Its id.
+        panels: The names of its panels; the first is open at first.
+        controls: For fields of `Ask`, the components that hold them.
+    """
+    held = {name: gr.State(Ask()) for name in panels}
+    return Asking(ctx, head, tab_id, controls, held, gr.State(False), gr.State(panels[0]))
