@@ -6,9 +6,8 @@ Only the open panel computes. Another one gets the same question when it is open
 nothing when it has answered that already: a `gr.State` tells of changes only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -65,7 +64,7 @@ class Asking:
 
     def wire(self) -> None:
         """Connect the question with the panels, once all tabs are there."""
-        ctx, names = self.ctx, list(self.controls)
+        ctx = self.ctx
         options: dict[str, Any] = {"card": self.head.card, "words": ctx.words}
         inputs = [self.awake, self.opened, ctx.model_id, *self.controls.values()]
         seen = build_seen(ctx.words, elem_id=f"{self.tab_id}-seen")
@@ -73,30 +72,28 @@ class Asking:
         changes = [control.change for control in self.controls.values()]
         wire(
             [*changes, ctx.model_id.change],
-            partial(self._route, names, None, False),
+            self._router(None),
             inputs,
             outputs,
             trigger_mode="always_last",
             **options,
         )
-        wire(seen.seen, partial(self._route, names, None, True), inputs, outputs, **options)
+        wire(seen.seen, self._router(None, seen=True), inputs, outputs, **options)
         for name, tab in self.tabs.items():
-            wire(tab.select, partial(self._route, names, name, False), inputs, outputs, **options)
+            wire(tab.select, self._router(name), inputs, outputs, **options)
 
-    def _route(
-        self,
-        names: Sequence[str],
-        entered: str | None,
-        seen: bool,
-        awake: bool,
-        opened: str,
-        model_id: str | None,
-        *values: Any,
-    ) -> tuple[Any, ...]:
-        awake, opened = awake or seen, entered or opened
-        ask = Ask(source=self.ctx.source_of(model_id), **dict(zip(names, values, strict=True)))
-        told = [ask if awake and name == opened else gr.skip() for name in self.held]
-        return (awake, opened, *told)
+    def _router(self, entered: str | None, *, seen: bool = False) -> Callable[..., Any]:
+        """Handler that asks the panel which is open, or has just been entered."""
+        names = list(self.controls)
+
+        def route(awake: bool, opened: str, model_id: str | None, *values: Any) -> tuple[Any, ...]:
+            awake, opened = awake or seen, entered or opened
+            given = dict(zip(names, values, strict=True))
+            ask = Ask(source=self.ctx.source_of(model_id), **given)
+            told = [ask if awake and name == opened else gr.skip() for name in self.held]
+            return (awake, opened, *told)
+
+        return route
 
 
 def build_asking(
