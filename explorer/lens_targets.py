@@ -30,8 +30,9 @@ class Target:
 
 
 def find_target(loaded: LoadedModel, word: str) -> Target:
-    """The first token of a word, with a space in front where that makes fewer tokens of it, or as
-    many: words follow others.
+    """The first token of a word.
+
+    A space stands in front where that makes no more tokens of it: words follow others.
 
     Raises:
         ConfigError: There is no word.
