@@ -2,9 +2,9 @@
 
     stream after layer l at token t ─► final norm ─► output matrix ─► softmax     for every l and t
 
-As `explorer/logit_lens.py` does for one position (*interpreting GPT: the logit lens*, nostalgebraist
-2020); the last layer's rows are the model's own answers. One pass records the stream; each layer is
-then read on its own, so that the first rows are there at once.
+As `explorer/logit_lens.py` does for one position (*interpreting GPT: the logit lens*,
+nostalgebraist 2020); the last layer's rows are the model's own answers. One pass records the
+stream; each layer is then read on its own, so that the first rows are there at once.
 """
 
 from __future__ import annotations

@@ -199,6 +199,17 @@ def compute_next_logits(
     with turn(), torch.inference_mode():
         row = torch.tensor([ids], device=loaded.model.device)
         logits = loaded.model(row, last_only=True)[0, -1].float().cpu()
+    return name_logits(loaded, ids, logits)
+
+
+def name_logits(loaded: LoadedModel, ids: Sequence[int], logits: Any) -> NextLogits:
+    """Logits (V,) after a text, with the texts of the highest.
+
+    Args:
+        loaded: Whose they are.
+        ids: The text before them.
+        logits: A float32 tensor on the CPU.
+    """
     best = logits.topk(min(MOST_CANDIDATES, logits.numel())).indices.tolist()
     return NextLogits(
         model_name=loaded.info.name,

@@ -14,9 +14,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from explorer.errors import ConfigError, Stopped
+from explorer.continuations import WrittenToken, write_on
+from explorer.errors import ConfigError
+from explorer.next_token import SamplingSettings
 from explorer.prompts import read_prompt
-from explorer.tokens import label_of
 
 if TYPE_CHECKING:
     from models.loading import LoadedModel
@@ -41,21 +42,6 @@ class SteerSettings:
     seed: int = field(default=123, metadata={"least": 0, "most": 2**31 - 1, "step": 1})
 
 
-@dataclass(frozen=True)
-class SteeredToken:
-    """One token of an answer.
-
-    Args:
-        id: Its id.
-        label: Its text, with spaces that can be seen.
-        probability: The (steered) model's own probability for it.
-    """
-
-    id: int
-    label: str
-    probability: float
-
-
 @dataclass(frozen=True, kw_only=True)
 class Steered:
     """Both answers so far.
@@ -71,8 +57,8 @@ class Steered:
         finished: Whether both are complete.
     """
 
-    plain: tuple[SteeredToken, ...]
-    steered: tuple[SteeredToken, ...]
+    plain: tuple[WrittenToken, ...]
+    steered: tuple[WrittenToken, ...]
     plain_text: str
     steered_text: str
     layer: int
@@ -163,48 +149,21 @@ def stream_steering(
     vector = steering_vector(loaded, towards, away, layer, turn=turn)
     there = float(_stream(loaded, ids, layer, turn).float().norm())
     steer = Steer(name=f"blocks.{layer}.resid_post", vector=vector, strength=settings.strength)
-    found: list[list[SteeredToken]] = [[], []]
+    found: list[list[WrittenToken]] = [[], []]
+    dials = SamplingSettings(temperature=settings.temperature, seed=settings.seed)
     for which, changes in enumerate((None, Interventions(changes=(steer,)))):
-        for token in _write(loaded, ids, settings, changes, turn):
+        length = settings.max_new_tokens
+        for token in write_on(
+            loaded, ids, dials, max_new_tokens=length, turn=turn, changes=changes
+        ):
             found[which].append(token)
             yield _both(loaded, found, layer, float(vector.float().norm()), there, False)
     yield _both(loaded, found, layer, float(vector.float().norm()), there, True)
 
 
-def _write(
-    loaded: LoadedModel,
-    ids: list[int],
-    settings: SteerSettings,
-    changes: Any,
-    turn: Callable[[], Any],
-) -> Iterator[SteeredToken]:
-    import torch
-
-    from models.generation import generate
-    from models.sampling import SamplingConfig
-
-    stream = generate(
-        loaded.model,
-        ids,
-        max_new_tokens=settings.max_new_tokens,
-        sampling=SamplingConfig(temperature=settings.temperature),
-        stop_ids=loaded.stop_ids,
-        generator=torch.Generator(loaded.model.device).manual_seed(settings.seed),
-        changes=changes,
-        turn=turn,
-    )
-    try:
-        for token in stream:
-            if token.finish == "stop":
-                return
-            yield SteeredToken(token.id, label_of(loaded.tokenizer, token.id), token.probability)
-    except Stopped:
-        return
-
-
 def _both(
     loaded: LoadedModel,
-    found: list[list[SteeredToken]],
+    found: list[list[WrittenToken]],
     layer: int,
     vector_length: float,
     stream_length: float,

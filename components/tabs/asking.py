@@ -8,6 +8,7 @@ nothing when it has answered that already: a `gr.State` tells of changes only.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -47,7 +48,7 @@ class Asking:
         ctx: The page's context.
         head: Head of the tab.
         tab_id: Its id.
-        controls: For fields of `Ask`, the components that hold them.
+        seen: Tells that somebody has come.
         held: For each panel what it is asked.
         awake: Whether somebody has come to this tab.
         opened: The panel that is open.
@@ -56,35 +57,40 @@ class Asking:
     ctx: AppContext
     head: TabHead
     tab_id: str
-    controls: Mapping[str, Any]
+    seen: Any
     held: Mapping[str, gr.State]
     awake: gr.State
     opened: gr.State
     tabs: dict[str, gr.Tab] = field(default_factory=dict)
 
-    def wire(self) -> None:
-        """Connect the question with the panels, once all tabs are there."""
+    def wire(self, controls: Mapping[str, Any]) -> None:
+        """Connect the question with the panels, once all tabs are there.
+
+        Args:
+            controls: For fields of `Ask`, the components that hold them.
+        """
         ctx = self.ctx
         options: dict[str, Any] = {"card": self.head.card, "words": ctx.words}
-        inputs = [self.awake, self.opened, ctx.model_id, *self.controls.values()]
-        seen = build_seen(ctx.words, elem_id=f"{self.tab_id}-seen")
+        inputs = [self.awake, self.opened, ctx.model_id, *controls.values()]
         outputs = [self.awake, self.opened, *self.held.values()]
-        changes = [control.change for control in self.controls.values()]
+        router = partial(self._router, list(controls))
+        changes = [control.change for control in controls.values()]
         wire(
             [*changes, ctx.model_id.change],
-            self._router(None),
+            router(None),
             inputs,
             outputs,
             trigger_mode="always_last",
             **options,
         )
-        wire(seen.seen, self._router(None, seen=True), inputs, outputs, **options)
+        wire(self.seen.seen, router(None, seen=True), inputs, outputs, **options)
         for name, tab in self.tabs.items():
-            wire(tab.select, self._router(name), inputs, outputs, **options)
+            wire(tab.select, router(name), inputs, outputs, **options)
 
-    def _router(self, entered: str | None, *, seen: bool = False) -> Callable[..., Any]:
+    def _router(
+        self, names: Sequence[str], entered: str | None, *, seen: bool = False
+    ) -> Callable[..., Any]:
         """Handler that asks the panel which is open, or has just been entered."""
-        names = list(self.controls)
 
         def route(awake: bool, opened: str, model_id: str | None, *values: Any) -> tuple[Any, ...]:
             awake, opened = awake or seen, entered or opened
@@ -96,21 +102,15 @@ class Asking:
         return route
 
 
-def build_asking(
-    ctx: AppContext,
-    head: TabHead,
-    tab_id: str,
-    panels: Sequence[str],
-    controls: Mapping[str, Any],
-) -> Asking:
-    """Build what carries the question of a tab; `wire` it when its panels are there.
+def build_asking(ctx: AppContext, head: TabHead, tab_id: str, panels: Sequence[str]) -> Asking:
+    """Build what carries the question of a tab; call it at the top, where it is seen at once.
 
     Args:
         ctx: The page's context.
         head: Head of the tab.
         tab_id: Its id.
         panels: The names of its panels; the first is open at first.
-        controls: For fields of `Ask`, the components that hold them.
     """
+    seen = build_seen(ctx.words, elem_id=f"{tab_id}-seen")
     held = {name: gr.State(Ask()) for name in panels}
-    return Asking(ctx, head, tab_id, controls, held, gr.State(False), gr.State(panels[0]))
+    return Asking(ctx, head, tab_id, seen, held, gr.State(False), gr.State(panels[0]))

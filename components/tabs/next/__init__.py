@@ -45,12 +45,11 @@ def build(ctx: AppContext) -> None:
     """
     head = build_tab_head(ctx, "next")
     build_page_style("inspector")
+    asking = build_asking(ctx, head, "next", PANELS)
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "inspector-controls"], min_width=0):
             text, chat, typed, dials = _build_controls(ctx, head)
         with gr.Column(elem_classes=["figure"], min_width=0):
-            controls = {"text": text, "chat": chat, "logits": typed}
-            asking = build_asking(ctx, head, "next", PANELS, controls)
             with gr.Tabs(elem_id="next-panels", overflow_behavior="wrap") as panels:
                 for name in PANELS:
                     asking.tabs[name] = gr.Tab(ctx.words.t(f"next.panel.{name}"), id=name)
@@ -58,7 +57,7 @@ def build(ctx: AppContext) -> None:
                 bars.build(asking, dials)
             with asking.tabs["draws"]:
                 n_draws = draws.build(asking, dials)
-    asking.wire()
+    asking.wire({"text": text, "chat": chat, "logits": typed})
     _wire_dials(dials)
     ctx.address.register_panels("next", panels, PANELS)
     ctx.address.register("next", "text", text)
