@@ -178,6 +178,20 @@ def label_of_bytes(raw: bytes) -> str:
     )
 
 
+def labels_of_units(units: Sequence[TokenUnit]) -> tuple[str, ...]:
+    """One label a token; the tokens of a character that is cut in three are 玛₁ 玛₂ 玛₃."""
+    labels: list[str] = []
+    for unit in units:
+        label = label_of_bytes(b"".join(unit.token_bytes))
+        several = len(unit.ids) > 1
+        labels += [label + (_subscript(i + 1) if several else "") for i in range(len(unit.ids))]
+    return tuple(labels)
+
+
+def _subscript(number: int) -> str:
+    return "".join(chr(0x2080 + int(digit)) for digit in str(number))
+
+
 def _show_character(character: str, previous: str, text: str) -> str:
     code = ord(character)
     if 0xDC80 <= code <= 0xDCFF:  # how surrogateescape writes the bytes 80 to FF
