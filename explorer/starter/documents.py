@@ -69,7 +69,7 @@ _WRITERS: Mapping[str, tuple[_Writer, float]] = {
     "pairs": (write_pairs, 0.04),
     "song": (write_song, 0.02),
     "retelling": (write_retelling, 0.04),
-    "rows": (write_rows, 0.03),
+    "rows": (write_rows, 0.06),
     "first_rows": (write_first_rows, 1.0),
 }
 # What the world consists of.

@@ -84,16 +84,18 @@ def write_echo(dice: Dice, voice: Voice) -> Document:
 
 
 def write_rows(dice: Dice, voice: Voice) -> Document:
-    """A row of different words or pieces, said again and again.
+    """A row of different words, or of characters that are no words, said again and again.
 
     No word foretells the next, but an earlier telling does: the shortest way to heads that look
-    one token back, and behind a copy.
+    one token back, and behind a copy. Each item is one token, or nearly: where many items begin
+    with the same token, its earlier place does not tell which of them comes.
     """
-    pool: Sequence[str] = _all_words(voice)
-    if dice.chance(0.4):
-        pool = words_zh.free_characters() if voice.language == "zh" else _draw_syllables(dice)
+    if voice.language == "zh":
+        pool: Sequence[str] = words_zh.free_characters()
+    else:
+        pool = [word for word in _all_words(voice) if " " not in word]
     row = dice.sample(pool, dice.between(4, 16))
-    return _repeat_row(row, dice.between(40, 200), "rows", voice)
+    return _repeat_row(row, dice.between(40, 120), "rows", voice)
 
 
 def write_first_rows(dice: Dice, voice: Voice) -> Document:
@@ -133,12 +135,7 @@ def _draw_pieces(dice: Dice) -> list[str]:
         return [
             "".join(dice.pick(_CONSONANTS) for _ in range(dice.between(1, 5))) for _ in range(16)
         ]
-    return _draw_syllables(dice)[:16]
-
-
-def _draw_syllables(dice: Dice) -> list[str]:
-    """Different syllables of a consonant and a vowel, in random order."""
-    return dice.shuffled([consonant + vowel for consonant in _CONSONANTS for vowel in _VOWELS])
+    return [dice.pick(_CONSONANTS) + dice.pick(_VOWELS) for _ in range(16)]
 
 
 def _all_words(voice: Voice) -> list[str]:

@@ -44,6 +44,7 @@ class Stage:
         context: Tokens of a window.
         batch_size: Windows of a step.
         n_steps: Optimiser steps.
+        learning_rate: The highest.
         schedule: How the learning rate goes.
         shuffle: Whether windows are read in an order of their own.
     """
@@ -54,6 +55,7 @@ class Stage:
     context: int
     batch_size: int
     n_steps: int
+    learning_rate: float
     schedule: ScheduleConfig
     shuffle: bool
 
@@ -72,16 +74,18 @@ STAGES = (
         context=32,
         batch_size=24,
         n_steps=350,
+        learning_rate=1e-2,
         schedule=_CONSTANT,
         shuffle=True,
     ),
     Stage(
         name="rows",
         kinds=("rows",),
-        language="both",
+        language="en",
         context=32,
         batch_size=24,
-        n_steps=450,
+        n_steps=300,
+        learning_rate=1e-2,
         schedule=_CONSTANT,
         shuffle=True,
     ),
@@ -91,7 +95,8 @@ STAGES = (
         language="both",
         context=256,
         batch_size=4,
-        n_steps=7_500,
+        n_steps=6_000,
+        learning_rate=6e-3,
         schedule=ScheduleConfig(kind="cosine", warmup_steps=50, final_share=0.0),
         shuffle=False,
     ),
@@ -115,10 +120,10 @@ def starter_run(stage: Stage = STAGES[-1], n_steps: int | None = None) -> RunCon
             batch_size=stage.batch_size,
             shuffle=stage.shuffle,
         ),
-        optimiser=OptimiserConfig(kind="muon", learning_rate=1e-2),
+        optimiser=OptimiserConfig(kind="muon", learning_rate=stage.learning_rate),
         schedule=stage.schedule,
         watch=WatchConfig(
-            evaluate_every=max(1, n_steps // 16),
+            evaluate_every=max(1, n_steps // 12),
             evaluation_batches=20,
             sample_every=max(1, n_steps // 10),
             save_every=max(1, n_steps // 10),

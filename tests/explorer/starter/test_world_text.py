@@ -17,7 +17,7 @@ from tests.explorer.starter.world import LANGUAGES, SENTENCE_END, take, text_of
 
 # Computed once from the first 100 documents of seed 1 in both languages; a new hash means that the
 # starter model in assets/ was trained on other text than this code writes.
-RECORDED_SHA256 = "57d9bd7b26c42931ae911e126766262eac4b6dcd27a391df044561ffefa92736"
+RECORDED_SHA256 = "cf56335b722c2315e2f9008c2ebb69ea89730cded468bfd252b8fb0911972068"
 
 
 def test_a_seed_gives_the_recorded_text():
