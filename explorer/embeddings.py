@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from models.decoder import Decoder
     from models.loading import LoadedModel
+    from models.tokenizers.tokenizer import Tokenizer
 
 MOST_TOY_NUMBERS = 64  # rows or columns of the small matrix
 MOST_MAP_TOKENS = 200
@@ -312,3 +313,44 @@ def _check_id(token: int, n_rows: int) -> None:
             token=token,
             last=n_rows - 1,
         )
+
+
+def read_ids(typed: str) -> tuple[int, ...]:
+    """Read ids typed with blanks or commas between them.
+
+    Raises:
+        ConfigError: Something else stands there.
+    """
+    words = typed.replace(",", " ").split()
+    try:
+        return tuple(int(word) for word in words)
+    except ValueError as error:
+        problem = f"ids {typed[:80]!r} must be whole numbers with blanks between them"
+        raise ConfigError(problem, code="run-setting", problem=problem) from error
+
+
+def first_token(tokenizer: Tokenizer, typed: str) -> int:
+    """The first token of a text, or the id that `#17` names.
+
+    Raises:
+        ConfigError: Nothing was typed.
+    """
+    if typed[:1] == "#" and typed[1:].isdecimal():
+        return int(typed[1:])
+    ids = tokenizer.encode(typed)
+    if not ids:
+        raise ConfigError("there is no token; type a word", code="text-empty")
+    return ids[0]
+
+
+def read_map_tokens(tokenizer: Tokenizer, typed: str) -> tuple[int, ...]:
+    """The tokens of words with blanks between them, each as it stands inside a sentence.
+
+    A word of several tokens is left out: it has no row of its own.
+
+    Args:
+        tokenizer: Of the model.
+        typed: The words.
+    """
+    pieces = (tokenizer.encode(" " + word) for word in typed.split())
+    return tuple(ids[0] for ids in pieces if len(ids) == 1)

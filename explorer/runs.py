@@ -28,6 +28,7 @@ from explorer.run_records import (
     make_summary,
     make_view,
 )
+from explorer.tokenizer_lab.kept import KeptTokenizers
 from explorer.training.batch_windows import StepWindows, read_step_windows
 from explorer.training.config_differences import find_differences
 from explorer.training.estimate import Estimate, Probe, estimate_run
@@ -55,6 +56,9 @@ class Runs:
         public: Strangers can reach this host: each sees his own runs only.
         most_running: How many train at once; the others wait.
         max_text_bytes: Largest text; a larger one is refused before it is read.
+
+    Attributes:
+        tokenizers: Those that were uploaded or made here, for a run to use.
     """
 
     def __init__(
@@ -71,7 +75,8 @@ class Runs:
         self._keeper = RunKeeper(self._root, most_running=most_running)
         self._histories: dict[str, RunHistory] = {}
         self._configs: dict[str, RunConfig] = {}
-        self._texts = TextSizes()
+        self.tokenizers = KeptTokenizers(home)
+        self._texts = TextSizes(self.tokenizers)
         self._lock = threading.Lock()
 
     # Making and estimating
@@ -92,7 +97,7 @@ class Runs:
         """
         content = open_text(setup, self._max_text_bytes)
         yield PrepareStep(what="tokenizer")
-        tokenizer = build_tokenizer(setup, content.text)
+        tokenizer = build_tokenizer(setup, content.text, self.tokenizers)
         about = {"owner": owner, "setup": dataclasses.asdict(setup)}
 
         def make_config(vocab_size: int, n_training: int, n_validation: int) -> RunConfig:

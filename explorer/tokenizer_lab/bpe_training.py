@@ -23,6 +23,7 @@ from models.tokenizers.bpe_words import (
     list_alphabet,
     write_symbols,
 )
+from models.tokenizers.byte_table import token_text_to_bytes
 
 MOST_VOCABULARY = 32_768
 MOST_SPECIAL_TOKENS = 16
@@ -84,6 +85,11 @@ class BpeTraining:
     def compression(self) -> tuple[float, ...]:
         """Bytes for each token, at each of `sizes`."""
         return (self.n_bytes / self.n_start_tokens, *(s.bytes_per_token for s in self.steps))
+
+    def bytes_of(self, symbols: str) -> bytes:
+        """The bytes that a token's text stands for; of a special token, its text."""
+        plain = self.vocabulary.start == "characters" or symbols in self.vocabulary.special_tokens
+        return symbols.encode() if plain else token_text_to_bytes(symbols)
 
 
 def split_special_tokens(typed: str) -> tuple[str, ...]:

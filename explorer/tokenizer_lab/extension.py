@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from explorer.errors import TokenizerError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from models.loading import LoadedModel
     from models.tokenizers.tokenizer import Tokenizer
 
+NEW_ROWS = ("mean", "normal", "zero")  # of models/growing.py, which needs torch
 MOST_NEW_TOKENS = 64
 MOST_PROMPT_TOKENS = 1_024
 
@@ -73,6 +75,7 @@ class GrownModel:
         rows_after: The same with the new ones.
         parameters_before: Numbers in its weights; tied weights count once.
         parameters_after: The same.
+        width: Numbers of a row.
         is_tied: Whether the head is the embedding, before and after.
         old_rows_equal: Whether the old rows of embedding and head are the same numbers.
         largest_logit_change: Of the old tokens after the old ids of the text.
@@ -85,6 +88,7 @@ class GrownModel:
     rows_after: int
     parameters_before: int
     parameters_after: int
+    width: int
     is_tied: bool
     old_rows_equal: bool
     largest_logit_change: float
@@ -110,18 +114,33 @@ def read_new_tokens(typed: str) -> tuple[str, ...]:
     return found
 
 
-def compare_ids(tokenizer: Tokenizer, extended: Tokenizer, text: str) -> ExtendedIds:
-    """Encode a text with a vocabulary and its extension; special tokens are parsed.
+@lru_cache(maxsize=4)  # a large vocabulary takes seconds, and every letter typed asks again
+def extend(tokenizer: Tokenizer, new_tokens: tuple[str, ...]) -> Tokenizer:
+    """Make a tokenizer with more special tokens; see `models.tokenizers.extending`.
+
+    Raises:
+        TokenizerError: A token cannot be added, or the tokenizer is of another kind.
+    """
+    from models.tokenizers.extending import extend_tokenizer
+
+    return extend_tokenizer(tokenizer, new_tokens)
+
+
+def compare_extended(tokenizer: Tokenizer, new_tokens: Sequence[str], text: str) -> ExtendedIds:
+    """Encode a text before and after tokens are added; special tokens are parsed.
 
     Args:
         tokenizer: Before.
-        extended: After, from `models.tokenizers.extending.extend_tokenizer`.
+        new_tokens: Texts of the new tokens.
         text: Any string.
+
+    Raises:
+        TokenizerError: As for `extend`.
     """
+    extended = extend(tokenizer, tuple(new_tokens))
     before, after = tokenizer.encode(text, special=True), extended.encode(text, special=True)
-    new = {t: i for t, i in extended.special_tokens.items() if t not in tokenizer.special_tokens}
     return ExtendedIds(
-        new_ids=new,
+        new_ids={token: extended.special_tokens[token] for token in new_tokens},
         before=tuple(before),
         after=tuple(after),
         before_labels=tuple(label_of(tokenizer, i) for i in before),
@@ -157,9 +176,8 @@ def grow_and_predict(
     import torch
 
     from models.growing import grow_vocabulary
-    from models.tokenizers.extending import extend_tokenizer
 
-    old, new = loaded.tokenizer, extend_tokenizer(loaded.tokenizer, new_tokens)
+    old, new = loaded.tokenizer, extend(loaded.tokenizer, tuple(new_tokens))
     old_ids, new_ids = _prompt(old, text), _prompt(new, text)
     n_rows = max(loaded.config.vocab_size, new.vocab_size)
     generator = torch.Generator().manual_seed(seed)
@@ -175,6 +193,7 @@ def grow_and_predict(
         rows_after=n_rows,
         parameters_before=_count(loaded.model),
         parameters_after=_count(grown),
+        width=loaded.config.d_model,
         is_tied=grown.config.tied_head,
         old_rows_equal=_old_rows_equal(loaded.model, grown),
         largest_logit_change=float((first - again).abs().max()),

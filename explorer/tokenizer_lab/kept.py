@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 from explorer.errors import TokenizerError
 from explorer.memory import say_bytes
+from explorer.tokenizer_lab.named import NAMED, load_named
 
 if TYPE_CHECKING:
     from models.tokenizers.tokenizer import Tokenizer
@@ -105,7 +106,7 @@ class KeptTokenizers:
         if n_bytes > MAX_FILE_BYTES:
             found, limit = say_bytes(n_bytes), say_bytes(MAX_FILE_BYTES)
             raise TokenizerError(
-                f"the files have {found}, and {limit} are taken at most; upload the tokenizer alone",
+                f"the files have {found}, and {limit} are taken; upload the tokenizer alone",
                 code="tokenizer-file-large",
                 found=found,
                 limit=limit,
@@ -140,7 +141,7 @@ class KeptTokenizers:
         """The tokenizer itself.
 
         Args:
-            source: `kept:...`.
+            source: `kept:...`, or the name of an encoding (named.py).
 
         Raises:
             TokenizerError: There is none of this name.
@@ -149,8 +150,11 @@ class KeptTokenizers:
             if source in self._opened:
                 self._opened.move_to_end(source)
                 return self._opened[source]
-        tokenizer = load_any(self._folder(source))
-        tokenizer.name = self.find(source).name
+        if source in NAMED:
+            tokenizer = load_named(source)
+        else:
+            tokenizer = load_any(self._folder(source))
+            tokenizer.name = self.find(source).name
         with self._lock:
             self._opened[source] = tokenizer
             if len(self._opened) > _MOST_OPEN:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from explorer.errors import TokenizerError
 from explorer.tokens import label_of_bytes
+from models.tokenizers.byte_table import byte_to_character
 from models.tokenizers.merge_rules import MergeRules, read_merge_rules
 from models.tokenizers.tokenizer import replace_lone_surrogates
 
@@ -145,3 +146,9 @@ def _node(
 
 def _readable(rules: MergeRules, symbols: str) -> str:
     return label_of_bytes(rules.bytes_of(symbols))
+
+
+def list_byte_table() -> list[list[str]]:
+    """GPT-2's table of visible characters, 16 rows of 16: entry b stands for byte b."""
+    table = byte_to_character()
+    return [list(table[start : start + 16]) for start in range(0, 256, 16)]

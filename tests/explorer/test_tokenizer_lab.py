@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -22,13 +23,13 @@ from explorer.errors import ConfigError, ExplorerError, TokenizerError
 from explorer.tokenizer_lab.before_bpe import compare_round_trips
 from explorer.tokenizer_lab.bpe_training import BpeSetup, train_recorded
 from explorer.tokenizer_lab.comparison import compare_tokenizers, count_languages, count_words
-from explorer.tokenizer_lab.extension import compare_ids, grow_and_predict
+from explorer.tokenizer_lab.extension import NEW_ROWS, compare_extended, grow_and_predict
 from explorer.tokenizer_lab.kept import KeptTokenizers
 from explorer.tokenizer_lab.merge_tree import compute_merge_tree
 from explorer.tokenizer_lab.named import list_named, load_named
 from explorer.tokenizer_lab.window_view import WindowSetup, compute_window_view, view_windows
+from models.growing import NewRows
 from models.tokenizers import train_bpe
-from models.tokenizers.extending import extend_tokenizer
 from tests.components.tiny_chat import ByteTokenizer, build_tiny_chat
 
 LOW = "\n".join(["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3)
@@ -204,9 +205,10 @@ def test_a_grown_model_says_the_same_but_for_the_new_tokens():
 
 def test_ids_before_and_after(gpt2):
     new = ("MyNewToken_1", "MyNewToken_2")
-    found = compare_ids(gpt2, extend_tokenizer(gpt2, new), "MyNewToken_2")
+    found = compare_extended(gpt2, new, "MyNewToken_2")
     assert (found.after, found.new_ids[new[0]]) == ((50258,), 50257)
     assert len(found.before) > 1
+    assert get_args(NewRows) == NEW_ROWS
 
 
 # --------------------------------------------------------------------------------------- windows

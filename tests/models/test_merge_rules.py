@@ -23,7 +23,13 @@ from models.tokenizers.words import learn_words, split_words
 from tests.explorer.training.tiny_models import GPT, LLAMA, build_tiny
 
 HARD = ["  Hello World.", "hello\nworld", "! ! !", "#include <stdio.h>", "u\u0307", "\ufffd", "😶‍🌫️"]
-HARD += ["每个人都有他的作战策略", "שלום", "ភាសាខ្មែរ", "</span><img src=x onerror=alert(1)>", "it's I'LL"]
+HARD += [
+    "每个人都有他的作战策略",
+    "שלום",
+    "ភាសាខ្មែរ",
+    "</span><img src=x onerror=alert(1)>",
+    "it's I'LL",
+]
 
 
 @pytest.fixture(scope="module")
