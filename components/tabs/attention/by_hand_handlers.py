@@ -1,8 +1,6 @@
 """Handlers of the panel "by hand": stage by stage, with cells to change and a guess first."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import gradio as gr
@@ -40,17 +38,22 @@ class HandState:
 
     Args:
         changed: Overwritten cells, the newest last.
-        picked: (matrix, word) -> the word that was guessed to get the largest weight.
+        picked: Guesses: the matrix, the word, and the word that was guessed to be read most.
     """
 
     changed: tuple[ChangedCell, ...] = ()
-    picked: Mapping[tuple[str, int], int] = MappingProxyType({})
+    picked: tuple[tuple[str, int, int], ...] = ()
 
     def with_cell(self, cell: ChangedCell) -> "HandState":
         """The same with one more cell; the cell's older value goes."""
         place = (cell.matrix, cell.row, cell.column)
         kept = tuple(c for c in self.changed if (c.matrix, c.row, c.column) != place)
         return replace(self, changed=(*kept, cell))
+
+    def guess(self, matrix: str, word: int) -> int | None:
+        """What was guessed for a row, or None."""
+        found = (g for name, row, g in reversed(self.picked) if (name, row) == (matrix, word))
+        return next(found, None)
 
 
 def parse_stage(text: str) -> dict[str, int]:
@@ -119,8 +122,8 @@ class HandHandlers:
     ) -> tuple[Any, ...]:
         """Take a guess, and show the row."""
         data = event._data
-        place = (str(data["matrix"]), int(data["row"]))
-        picked = {**state.picked, place: int(data["column"])}
+        guess = (str(data["matrix"]), int(data["row"]), int(data["column"]))
+        picked = (*state.picked, guess)
         return self.show(at, replace(state, picked=picked), word, predict, request, settings)
 
     def reset(
@@ -204,7 +207,7 @@ class HandHandlers:
     ) -> MatrixItem:
         cells = hand.matrices[name]
         rows, columns = labels_of(name, cells.shape)
-        guess = state.picked.get((name, word)) if predict and name == stage.guess else None
+        guess = state.guess(name, word) if predict and name == stage.guess else None
         of_words = len(rows) == len(WORDS)
         return MatrixItem(
             name=name,
@@ -244,7 +247,7 @@ class HandHandlers:
         say = self._ctx.words.say
         if not predict or stage.guess is None:
             return say(locale, f"attention.hand.said.{stage.key}")
-        guess = state.picked.get((stage.guess, word))
+        guess = state.guess(stage.guess, word)
         if guess is None:
             return say(locale, "attention.hand.guess", word=WORDS[word])
         row = hand.matrices[stage.guess][word]
