@@ -134,6 +134,23 @@ class Decoder(nn.Module):
             x = recompute_in_backward(block, x, run) if recompute else block(x, run)
         return x
 
+    def continue_from(
+        self, layer: int, x: Float[Tensor, "B T D"], *, trace: Trace | None = None
+    ) -> Float[Tensor, "B T V"]:
+        """Logits from the stream as it enters a block: what many passes share is computed once.
+
+        Args:
+            layer: The block to begin with.
+            x: `blocks.<layer>.resid_pre` of whole texts, without padding.
+            trace: What to record and edit from there on.
+        """
+        run = start_pass(
+            self.config, x[..., 0], valid=None, cache=None, trace=trace, generator=None
+        )
+        for block in self.blocks[layer:]:
+            x = block(x, run)
+        return tap(trace, "logits", self.unembed(x))
+
     def unembed(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
         """Read a residual stream as logits: final norm, then head."""
         x = self.final_norm(x)

@@ -12,7 +12,7 @@ all that comes after is computed from it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -69,11 +69,13 @@ class HandSettings:
         gain: The scores of the naive softmax are multiplied by it, to see it overflow.
     """
 
-    weights: WeightKind = "linear"
-    seed: int = 789
-    dropout: float = 0.5
-    dropout_seed: int = 123
-    gain: float = 1.0
+    weights: WeightKind = field(
+        default="linear", metadata={"choices": ("linear", "rand"), "dial": True}
+    )
+    seed: int = field(default=789, metadata={"least": 0, "most": 99_999, "step": 1})
+    gain: float = field(default=1.0, metadata={"least": 1, "most": 200, "step": 1})
+    dropout: float = field(default=0.5, metadata={"least": 0, "most": 0.9, "step": 0.1})
+    dropout_seed: int = field(default=123, metadata={"least": 0, "most": 99_999, "step": 1})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +174,8 @@ def _with_weights(sheet: _Sheet, x: torch.Tensor, settings: HandSettings) -> Non
     dropped = sheet.put("dropped", dropout(causal, rate, generator))
     sheet.put("causal_contexts", causal @ v)
     sheet.put("dropped_contexts", dropped @ v)
+    for name, matrix in compute_heads(x.tolist(), seed=settings.seed).items():
+        sheet.put(f"heads_{name}", torch.from_numpy(matrix))
 
 
 def naive_softmax(scores: torch.Tensor) -> torch.Tensor:
@@ -261,6 +265,22 @@ def compute_sharpness(
         largest = [s.softmax(-1).amax(-1).mean().item() for s in (scores / width**0.5, scores)]
         found.append((largest[0], largest[1]))
     return tuple(found)
+
+
+def parse_cell(text: str) -> float:
+    """Read what was typed into a cell.
+
+    Raises:
+        ConfigError: It is no number.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(
+            f"{text[:40]!r} is no number; type one such as 0.25",
+            code="lab-cell-text",
+            found=text[:40],
+        ) from None
 
 
 def _check(settings: HandSettings) -> None:
