@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,7 +27,11 @@ from explorer.run_records import (
     make_summary,
     make_view,
 )
+<<<<<<< HEAD
 from explorer.tokenizer_lab.kept import KeptTokenizers
+=======
+from explorer.run_takeaway import pack_checkpoint_of, write_metrics
+>>>>>>> h6
 from explorer.training.batch_windows import StepWindows, read_step_windows
 from explorer.training.config_differences import find_differences
 from explorer.training.estimate import Estimate, Probe, estimate_run
@@ -298,30 +301,28 @@ class Runs:
         Raises:
             JobError: It is not there.
         """
-        from explorer.training.event_log import read_events
-        from explorer.training.export import metrics_csv
-
-        return metrics_csv(read_events(self._find(run_id, None).events_file))
+        return write_metrics(self._find(run_id, None))
 
     def archive(self, run_id: str, step: int, folder: Path | None = None) -> Path:
-        """Pack a checkpoint, without what only going on needs.
-
-        Args:
-            run_id: The run.
-            step: Of the checkpoint.
-            folder: Where to put the file; None makes a folder for it.
-
-        Returns:
-            A .zip file.
+        """Pack a checkpoint; see `explorer.run_takeaway`.
 
         Raises:
             JobError: There is no such checkpoint.
         """
-        from explorer.training.archive import pack_checkpoint
+        return pack_checkpoint_of(self._find(run_id, None), self.checkpoint(run_id, step), folder)
 
-        checkpoint = self._checkpoint(run_id, step)
-        target = folder or Path(tempfile.mkdtemp(prefix="glassbox-"))
-        return pack_checkpoint(checkpoint, target / f"{run_id[:8]}-{checkpoint.name}.zip")
+    def folder(self, run_id: str) -> RunFolder:
+        """The files of a run, for whoever has its id.
+
+        Raises:
+            JobError: It is not there.
+        """
+        return self._find(run_id, None)
+
+    @property
+    def root(self) -> Path:
+        """Folder of all runs."""
+        return self._root
 
     def checkpoint_source(self, run_id: str, step: int) -> str:
         """What the model store opens a checkpoint by.
@@ -329,12 +330,17 @@ class Runs:
         Raises:
             JobError: There is no such checkpoint.
         """
-        self._checkpoint(run_id, step)
+        self.checkpoint(run_id, step)
         return f"run:{run_id}@{step}"
 
     # How it is done
 
-    def _checkpoint(self, run_id: str, step: int) -> Path:
+    def checkpoint(self, run_id: str, step: int) -> Path:
+        """Folder of a checkpoint, for whoever has the id of the run.
+
+        Raises:
+            JobError: There is no such checkpoint.
+        """
         run = self._find(run_id, None)
         if step not in run.checkpoint_steps():
             known = ", ".join(map(str, run.checkpoint_steps()))

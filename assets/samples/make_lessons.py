@@ -1,6 +1,6 @@
 """Writes the data sets of the lessons on fine-tuning.
 
-    python assets/samples/make_lessons.py
+python assets/samples/make_lessons.py
 """
 
 import sys

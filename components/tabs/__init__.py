@@ -4,7 +4,7 @@ A new tab is a folder `components/tabs/<id>/` whose `__init__.py` exports `TAB`,
 `assets/text/<locale>/<id>.json`, and one line in `TABS`.
 """
 
-from components.tabs import attention, chat, next, positions, pretrain, tokens
+from components.tabs import attention, chat, finetune, next, positions, pretrain, tokens
 from components.tabs.tab import Tab
 
 TABS: tuple[Tab, ...] = (
@@ -14,6 +14,7 @@ TABS: tuple[Tab, ...] = (
     next.TAB,
     chat.TAB,
     pretrain.TAB,
+    finetune.TAB,
 )
 
 __all__ = ["TABS", "Tab"]

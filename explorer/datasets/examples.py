@@ -251,9 +251,7 @@ def _read_preference(number: int, row: Mapping[str, Any]) -> Example:
     chosen, rejected = _answer(row, "chosen"), _answer(row, "rejected")
     if chosen == rejected:
         raise _Unusable("same_answers")
-    return Example(
-        row=number, prompt=prompt, answer=chosen, rejected=rejected, part=_part(row)
-    )
+    return Example(row=number, prompt=prompt, answer=chosen, rejected=rejected, part=_part(row))
 
 
 _READERS: Mapping[Kind, Callable[[int, Mapping[str, Any]], Example]] = {

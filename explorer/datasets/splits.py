@@ -113,7 +113,9 @@ def split_examples(examples: Sequence[Example], config: SplitConfig) -> Parts:
 
 def draw_order(n: int, seed: int, n_taken: int | None = None) -> list[int]:
     """The rows that pandas' `sample(n_taken, random_state=seed)` takes, in its order."""
-    drawn = np.random.RandomState(seed).choice(n, size=n if n_taken is None else n_taken, replace=False)
+    drawn = np.random.RandomState(seed).choice(
+        n, size=n if n_taken is None else n_taken, replace=False
+    )
     return [int(i) for i in drawn]
 
 

@@ -16,14 +16,12 @@ class LessonPhrases:
 
     Attributes:
         messages: Frames of messages; `{1}` and `{2}` are two things on offer, or two animals seen.
-        relations: Facts of the world that are asked about.
         tasks: Sentences that say what to do with a text and a question.
         greetings: What a polite answer begins with, and a blunt one ends with.
         asked: How somebody asks.
     """
 
     messages: tuple[str, ...]
-    relations: tuple[str, ...]
     tasks: tuple[str, ...]
     greetings: tuple[str, ...]
     asked: tuple[str, ...]
@@ -45,7 +43,6 @@ def lesson_phrases() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "Everyone wanted to look at {1}. {A} wanted {2}.",
                 "{1.A}! {2.A}! {A} was very happy {p.in}.",
             ),
-            relations=("owns", "counts", "lives", "likes"),
             tasks=(
                 "Read the text, then answer.",
                 "Answer this about the text.",
@@ -67,7 +64,6 @@ def lesson_phrases() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "This is {1}. Do you like it, {A}, or is {2} better?",
                 "Who has seen {1}? {A} asked about it, and about {2}.",
             ),
-            relations=("is_at", "pet", "friend", "wears"),
             tasks=(
                 "Tell me what the text says.",
                 "Please find the answer in these words.",
@@ -88,7 +84,6 @@ def lesson_phrases() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "今天{p.in}有{1}，{A}很高兴。",
                 "{A}和{B}说起了{1}和{2}。",
             ),
-            relations=("owns", "counts", "lives", "likes"),
             tasks=("读一读，再回答。", "看看上面的话，说出答案。", "请回答下面的问题。"),
             greetings=("你好，{B}！", "嗨，{B}！", "谢谢你，{B}！"),
             asked=("“{question}”{B}问。", "{B}来问我：{question}", "{question}{B}想知道。"),
@@ -100,7 +95,6 @@ def lesson_phrases() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "{A}喜欢{1}，可是{B}更喜欢{2}。",
                 "谁见过{1}？{A}还问了{2}。",
             ),
-            relations=("is_at", "pet", "friend", "wears"),
             tasks=("告诉我这里写了什么。", "从这些话里找一找。"),
             greetings=("早上好，{B}！", "再见到你真高兴，{B}！"),
             asked=("{B}说：“{question}”", "有一天，{B}看着我。{question}"),

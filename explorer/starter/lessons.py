@@ -40,10 +40,11 @@ _SHARED = frozenset({"colours", "numbers", "weather", "relatives"})
 
 @dataclass(frozen=True)
 class LessonVoice:
-    """Words and templates of one language and one part."""
+    """Words and templates of one language and one part, and every how many-th of the world's."""
 
     voice: Voice
     phrases: LessonPhrases
+    half: int
 
 
 def build_lesson_voice(language: str, *, held_out: bool) -> LessonVoice:
@@ -54,9 +55,9 @@ def build_lesson_voice(language: str, *, held_out: bool) -> LessonVoice:
         held_out: Whether it is the part that is kept apart.
     """
     whole = build_voice(language, "training")
-    lexicon = halve_lexicon(whole.lexicon, 1 if held_out else 0)
+    half = 1 if held_out else 0
     phrases = lesson_phrases()[language, held_out]
-    return LessonVoice(replace(whole, lexicon=lexicon), phrases)
+    return LessonVoice(replace(whole, lexicon=halve_lexicon(whole.lexicon, half)), phrases, half)
 
 
 def halve_lexicon(lexicon: Lexicon, half: int) -> Lexicon:
@@ -125,17 +126,16 @@ def _write_message(dice: Dice, lesson: LessonVoice, number: int) -> dict[str, st
 
 
 def _draw_question(dice: Dice, lesson: LessonVoice) -> tuple[Question, dict[str, str]]:
-    """A question about one fact among others, and the words of whoever asks."""
-    voice, relations = lesson.voice, lesson.phrases.relations
-    asks = {name: voice.phrasebook.asks[name] for name in relations}
-    while True:
-        facts = [f for f in draw_facts(dice, voice, 12) if f.fact.relation in relations]
-        if facts:
-            break
-    chosen = dice.pick(facts)
-    sentence = render(voice.phrasebook.facts[chosen.fact.relation][0], chosen.words, dice)
+    """A question about one fact, and the words of whoever asks."""
+    voice, half = lesson.voice, lesson.half
+    book = voice.phrasebook
+    # what is asked in one way only is asked in the part that is learned from
+    asks = {name: book.asks[name][half::2] for name in book.asks}
+    chosen = dice.pick([f for f in draw_facts(dice, voice, 12) if asks[f.fact.relation]])
+    relation = chosen.fact.relation
+    sentence = render(dice.pick(book.facts[relation][half::2]), chosen.words, dice)
     question = make_question(
-        dice.pick(asks[chosen.fact.relation]), sentence, chosen.words, voice, fact=chosen.fact
+        dice.pick(asks[relation]), sentence, chosen.words, voice, fact=chosen.fact
     )
     asker = dice.pick([n for n in voice.lexicon.names if n.word not in chosen.words.values()])
     return question, voice.grammar.person("B", asker)
@@ -154,9 +154,7 @@ def _write_instruction(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str
 def _write_preference(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]:
     question, asker = _draw_question(dice, lesson)
     joiner = lesson.voice.grammar.joiner
-    asked = render(
-        dice.pick(lesson.phrases.asked), {**asker, "question": question.question}, dice
-    )
+    asked = render(dice.pick(lesson.phrases.asked), {**asker, "question": question.question}, dice)
     greeting = render(dice.pick(lesson.phrases.greetings), asker, dice)
     return {
         "prompt": f"{question.context}\n{asked}",

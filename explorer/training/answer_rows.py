@@ -113,8 +113,10 @@ class RowWriter:
             asked = f"{prompt.instruction}\n{given}" if given else prompt.instruction
             return f"<|user|>\n{asked}\n\n<|assistant|>\n"
         asked = f"{ALPACA_HEAD}\n\n### Instruction:\n{prompt.instruction}"
-        return f"{asked}\n\n### Input:\n{given}\n\n### Response:\n" if given else (
-            f"{asked}\n\n### Response:\n"
+        return (
+            f"{asked}\n\n### Input:\n{given}\n\n### Response:\n"
+            if given
+            else (f"{asked}\n\n### Response:\n")
         )
 
     def encode_prompt(self, prompt: Prompt) -> list[int]:
@@ -234,9 +236,7 @@ def pack_rows(rows: Sequence[AnswerRow], limit: int) -> list[AnswerRow]:
         learned = (False, *row.learned[1:])
         for place, pack in enumerate(packs):
             if len(pack.ids) + len(row.ids) <= limit:
-                packs[place] = replace(
-                    pack, ids=pack.ids + row.ids, learned=pack.learned + learned
-                )
+                packs[place] = replace(pack, ids=pack.ids + row.ids, learned=pack.learned + learned)
                 break
         else:
             packs.append(replace(row, learned=learned))

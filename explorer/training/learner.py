@@ -69,9 +69,7 @@ def load_learner(run: RunFolder, config: RunConfig, device: torch.device) -> nn.
     return make_learner(decoder, config.tuning, generator)
 
 
-def make_learner(
-    decoder: Decoder, tuning: TuningConfig, generator: torch.Generator
-) -> nn.Module:
+def make_learner(decoder: Decoder, tuning: TuningConfig, generator: torch.Generator) -> nn.Module:
     """Freeze a model but for what is trained, and put on it what is new; changes the model.
 
     Args:
@@ -89,9 +87,7 @@ def make_learner(
     if tuning.lora is not None:
         add_lora(decoder, tuning.lora, generator)
     if tuning.labels:
-        return Classifier(
-            decoder, len(tuning.labels), cast(Pooling, tuning.pooling), generator
-        )
+        return Classifier(decoder, len(tuning.labels), cast(Pooling, tuning.pooling), generator)
     if tuning.trains == "head":
         problem = "without classes there is no new head to train; train the last block or all"
         raise ConfigError(problem, code="run-setting", problem=problem)

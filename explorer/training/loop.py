@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from explorer.training.best_step import find_best
 from explorer.training.checkpoint import restore_newest, save_checkpoint
 from explorer.training.devices import (
     choose_device,
@@ -35,7 +36,6 @@ from explorer.training.distributed import (
     disconnect,
     hear_first,
 )
-from explorer.training.best_step import find_best
 from explorer.training.evaluate import compute_mean_loss, compute_mean_scores
 from explorer.training.event_log import EventLog, read_events
 from explorer.training.events import (

@@ -57,9 +57,7 @@ def make_tuning_run(
     labels = tuple(sorted({e.label for part in parts.items().values() for e in part if e.label}))
     _check_labels(objective, labels)
     setup = replace(setup, row_limit=min(setup.row_limit, loaded.config.context_length))
-    tuning = make_tuning_config(
-        setup, objective, base=base, base_name=base_name, labels=labels
-    )
+    tuning = make_tuning_config(setup, objective, base=base, base_name=base_name, labels=labels)
     longest, prompts = _measure(objective, parts, loaded, tuning)
     config = build_tuning_run(
         setup,

@@ -97,9 +97,7 @@ def log_odds(log_p: Tensor) -> Tensor:
     near_one = log_p > -0.6931  # ln(1/2): there the other form loses digits
     safe = torch.where(near_one, log_p, torch.full_like(log_p, -0.6931))
     other = torch.where(near_one, torch.full_like(log_p, -0.6931), log_p)
-    rest = torch.where(
-        near_one, torch.log(-torch.expm1(safe)), torch.log1p(-torch.exp(other))
-    )
+    rest = torch.where(near_one, torch.log(-torch.expm1(safe)), torch.log1p(-torch.exp(other)))
     return log_p - rest
 
 

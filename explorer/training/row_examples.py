@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from models.tokenizers import Tokenizer
 
 
-def collate_rows(
-    rows: Sequence[AnswerRow], pad_id: int, *, train_on_all: bool = False
-) -> Batch:
+def collate_rows(rows: Sequence[AnswerRow], pad_id: int, *, train_on_all: bool = False) -> Batch:
     """Put rows together.
 
     Args:

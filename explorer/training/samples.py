@@ -9,8 +9,8 @@ from torch import nn
 from explorer.datasets.verbatim import MAX_CHARACTERS, VerbatimIndex, find_copied_spans
 from explorer.training.evaluate import write_sample
 from explorer.training.events import CopiedSpan
-from explorer.training.run_config import RunConfig
 from explorer.training.learner import decoder_of
+from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
 from models.errors import TokenizerError
 from models.tokenizers import Tokenizer, load_tokenizer

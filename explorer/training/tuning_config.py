@@ -65,7 +65,7 @@ class TuningConfig:
             _refuse(f"beta={self.beta!r} must be above 0 and at most 100; 0.1 is usual")
         if not 0 <= self.gamma <= 100:
             _refuse(f"gamma={self.gamma!r} must be from 0 to 100; 0.5 is usual")
-        if not 2 <= self.row_limit:
+        if not self.row_limit >= 2:
             _refuse(f"row_limit={self.row_limit!r} leaves no room for an answer; try 256")
         if (self.trains == "lora") != (self.lora is not None):
             _refuse(f"trains={self.trains!r} does not go with lora={self.lora}")

@@ -1,7 +1,6 @@
 """The objectives: one file each, and one line in the table."""
 
 from collections.abc import Mapping
-
 from dataclasses import replace
 
 from explorer.training.objectives import classification, preference, pretrain, sft

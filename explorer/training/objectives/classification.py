@@ -59,9 +59,7 @@ class LabelledExamples:
         )
 
 
-def collate_texts(
-    texts: Sequence[Sequence[int]], classes: Sequence[int], pad_id: int
-) -> Batch:
+def collate_texts(texts: Sequence[Sequence[int]], classes: Sequence[int], pad_id: int) -> Batch:
     """Fill texts up on the right to the longest of them.
 
     Args:
@@ -76,9 +74,7 @@ def collate_texts(
         ids[place, : len(text)] = torch.tensor(text)
         valid[place, : len(text)] = True
     targets = torch.full_like(ids, IGNORED)
-    return Batch(
-        ids, targets, valid, numbers={"class": torch.tensor(classes)}, counted="rows"
-    )
+    return Batch(ids, targets, valid, numbers={"class": torch.tensor(classes)}, counted="rows")
 
 
 def encode_text(tokenizer: Tokenizer, text: str, limit: int, row: int = 0) -> AnswerRow:
@@ -157,5 +153,3 @@ def compute_scores(model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
 
 
 OBJECTIVE = Objective("classification", open_data, compute_loss_sum, compute_scores)
-
-

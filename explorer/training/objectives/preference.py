@@ -113,7 +113,9 @@ def open_data(run: RunFolder, config: RunConfig) -> TrainingData:
                 for e, b in zip(examples, before, strict=True)
             ),
         }
-        empty = PairExamples(**rows, reference=torch.zeros(len(examples), 3), pad_id=pad_of(tokenizer))
+        empty = PairExamples(
+            **rows, reference=torch.zeros(len(examples), 3), pad_id=pad_of(tokenizer)
+        )
         reference = _read_reference(run, part, empty)
         return PairExamples(**rows, reference=reference, pad_id=empty.pad_id)
 
