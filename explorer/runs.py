@@ -27,11 +27,8 @@ from explorer.run_records import (
     make_summary,
     make_view,
 )
-<<<<<<< HEAD
-from explorer.tokenizer_lab.kept import KeptTokenizers
-=======
 from explorer.run_takeaway import pack_checkpoint_of, write_metrics
->>>>>>> h6
+from explorer.tokenizer_lab.kept import KeptTokenizers
 from explorer.training.batch_windows import StepWindows, read_step_windows
 from explorer.training.config_differences import find_differences
 from explorer.training.estimate import Estimate, Probe, estimate_run
