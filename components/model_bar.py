@@ -24,7 +24,7 @@ from components.model_words import (
     make_step_view,
 )
 from components.text import ASSETS, locale_of
-from explorer.checkpoint_sources import RUN_PREFIX
+from explorer.checkpoint_sources import RUN_PREFIX, name_checkpoint
 from explorer.errors import SourceError
 from explorer.number_formats import DEFAULT_DTYPE, DTYPES, join_dtype, split_dtype
 from explorer.store_records import LoadStep
@@ -359,7 +359,7 @@ class ModelBarHandlers:
         source = split_dtype(source)[0]
         if source.startswith(RUN_PREFIX):
             with suppress(SourceError):  # the store says what is wrong with it
-                return self._ctx.runs.name_checkpoint(source)
+                return name_checkpoint(self._ctx.runs.root, source)
         return names.get(source) or source.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
 
     def _view(self, model_id: str | None, owner: str | None, request: gr.Request) -> dict[str, Any]:

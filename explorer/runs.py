@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from explorer.checkpoint_sources import name_checkpoint
 from explorer.datasets.text import read_text
 from explorer.errors import JobError
 from explorer.jobs.keeper import RunKeeper
@@ -32,6 +31,7 @@ from explorer.run_records import (
     make_summary,
     make_view,
 )
+from explorer.tokenizer_lab.kept import KeptTokenizers
 from explorer.training.batch_windows import StepWindows, read_step_windows
 from explorer.training.config_differences import find_differences
 from explorer.training.estimate import Estimate, Probe, estimate_run
@@ -60,7 +60,9 @@ class Runs:
         most_running: How many train at once; the others wait.
         max_text_bytes: Largest text; a larger one is refused before it is read.
 
-    `exports` gives what can be taken away from them.
+    Attributes:
+        exports: What can be taken away from them.
+        tokenizers: Those that were uploaded or made here, for a run to use.
     """
 
     def __init__(
@@ -77,8 +79,9 @@ class Runs:
         self._keeper = RunKeeper(self._root, most_running=most_running)
         self._histories: dict[str, RunHistory] = {}
         self._configs: dict[str, RunConfig] = {}
-        self._texts = TextSizes()
-        self.exports = RunExports(lambda run_id: self._find(run_id, None))
+        self.tokenizers = KeptTokenizers(home)
+        self._texts = TextSizes(self.tokenizers)
+        self.exports = RunExports(self.folder)
         self._lock = threading.Lock()
 
     # Making and estimating
@@ -99,7 +102,7 @@ class Runs:
         """
         content = open_text(setup, self._max_text_bytes)
         yield PrepareStep(what="tokenizer")
-        tokenizer = build_tokenizer(setup, content.text, cancelled)
+        tokenizer = build_tokenizer(setup, content.text, self.tokenizers, cancelled=cancelled)
         about = {"owner": owner, "setup": dataclasses.asdict(setup)}
 
         def make_config(vocab_size: int, n_training: int, n_validation: int) -> RunConfig:
@@ -289,14 +292,6 @@ class Runs:
         run = self._find(run_id, None)
         return read_step_windows(run, self._config(run), step)
 
-    def name_checkpoint(self, source: str) -> str:
-        """What a page calls the checkpoint that a source names.
-
-        Raises:
-            SourceError: There is no such run or checkpoint.
-        """
-        return name_checkpoint(self._root, source)
-
     def owns(self, run_id: str, owner: str) -> bool:
         """Whether the visitor may change it."""
         try:
@@ -305,13 +300,26 @@ class Runs:
             return False
         return True
 
+    def folder(self, run_id: str) -> RunFolder:
+        """The files of a run, for whoever has its id.
+
+        Raises:
+            JobError: It is not there.
+        """
+        return self._find(run_id, None)
+
+    @property
+    def root(self) -> Path:
+        """Folder of all runs."""
+        return self._root
+
     def checkpoint_source(self, run_id: str, step: int) -> str:
         """What the model store opens a checkpoint by.
 
         Raises:
             JobError: There is no such checkpoint.
         """
-        require_checkpoint(self._find(run_id, None), step)
+        self.checkpoint(run_id, step)
         return f"run:{run_id}@{step}"
 
     def read_upload(self, path: Path) -> TextFile:
@@ -325,6 +333,14 @@ class Runs:
         """
         text = read_text(path, max_bytes=self._max_text_bytes, name=path.name)
         return TextFile(name=path.name, n_characters=len(text))
+
+    def checkpoint(self, run_id: str, step: int) -> Path:
+        """Folder of a checkpoint, for whoever has the id of the run.
+
+        Raises:
+            JobError: There is no such checkpoint.
+        """
+        return require_checkpoint(self.folder(run_id), step)
 
     # How it is done
 

@@ -13,7 +13,7 @@ from models.config import ModelConfig
 
 
 def test_weights_of_a_narrow_model_are_drawn_by_its_width():
-    """Standard deviation = 1 / sqrt(inputs), of tokens half of it, so that ten steps of AdamW do not outgrow them."""
+    """Standard deviation = 1 / sqrt(inputs), and of tokens half of it."""
     from explorer.training.setup import model_of
 
     config: ModelConfig = model_of(recommended_setup("tiny"), 60)
