@@ -10,7 +10,7 @@ Stopping is not asking.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,7 +21,9 @@ from torch import Tensor
 from models.cache import KVCache
 from models.decoder import Decoder
 from models.errors import ConfigError, ContextError, WeightError
+from models.interventions import Interventions
 from models.sampling import SamplingConfig, choose, filtered_scores
+from models.trace import Edit, Trace
 
 Finish = Literal["stop", "length", "context"]
 # Tokens a forward pass: others get their turn between two chunks. Measured with SmolLM2-135M,
@@ -80,6 +82,7 @@ def generate(
     cache: KVCache | None = None,
     n_alternatives: int = 10,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+    changes: Interventions | None = None,
 ) -> Generator[Token, None, None]:
     """Continue a text.
 
@@ -94,6 +97,7 @@ def generate(
             makes one of the right size.
         n_alternatives: How many alternatives each token carries.
         turn: Entered for each forward pass; where several share a device, it makes them wait.
+        changes: What to change in every pass, at all of its tokens: heads scaled, vectors added.
 
     Yields:
         Tokens, the last one with `finish` set.
@@ -117,7 +121,8 @@ def generate(
         generator = torch.Generator(model.device).manual_seed(0)
     seen = torch.zeros(model.config.vocab_size, dtype=torch.bool, device=model.device)
     seen[torch.tensor(ids, device=model.device)] = True
-    logits = _prefill(model, ids, cache, turn)
+    edits = None if changes is None else changes.edits()
+    logits = _prefill(model, ids, cache, turn, edits)
     for count in range(1, room + 1):
         token = _pick(logits, seen, sampling, generator, n_alternatives)
         finish = _finish(token.id, stop_ids, count, room, max_new_tokens)
@@ -125,7 +130,7 @@ def generate(
         if finish is not None:
             return
         seen[token.id] = True
-        logits = _forward(model, [token.id], cache, turn)
+        logits = _forward(model, [token.id], cache, turn, edits)
 
 
 def _room(model: Decoder, ids: Sequence[int], max_new_tokens: int, cache: KVCache | None) -> int:
@@ -173,11 +178,12 @@ def _prefill(
     ids: Sequence[int],
     cache: KVCache,
     turn: Callable[[], AbstractContextManager[object]],
+    edits: Mapping[str, Edit] | None,
 ) -> Tensor:
     """Read what the cache does not hold yet; the logits after the last token."""
     start = int(cache.lengths[0])
     for at in range(start, len(ids), PREFILL_CHUNK):
-        logits = _forward(model, ids[at : at + PREFILL_CHUNK], cache, turn)
+        logits = _forward(model, ids[at : at + PREFILL_CHUNK], cache, turn, edits)
     return logits
 
 
@@ -186,10 +192,12 @@ def _forward(
     ids: Sequence[int],
     cache: KVCache,
     turn: Callable[[], AbstractContextManager[object]],
+    edits: Mapping[str, Edit] | None,
 ) -> Tensor:
+    trace = None if edits is None else Trace(edits=edits)
     with turn(), torch.inference_mode():
         row = torch.tensor([list(ids)], device=model.device)
-        return model(row, cache=cache, last_only=True)[0, -1]
+        return model(row, cache=cache, last_only=True, trace=trace)[0, -1]
 
 
 def _pick(
