@@ -132,9 +132,7 @@ class ExpertHandlers:
                 "bars": [{"label": n, "value": float(x)} for n, x in zip(names, load, strict=True)],
                 "unit": "%",
             },
-            make_probability_bars(
-                found.tokens, found.before, found.after, say(locale, "attention.lab_was")
-            ),
+            make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
             *fill_drawer(
                 self._ctx,
                 Shown(

@@ -135,9 +135,7 @@ class MaskHandlers:
             of,
             {"labels": list(found.labels), "rows": write_mask(mask)},
             self._map(found, at["index"], of["index"], locale),
-            make_probability_bars(
-                found.tokens, found.before, found.after, say(locale, "attention.lab_was")
-            ),
+            make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
             self._said(found, counts, read.n_left_out, locale),
             {
                 "rows": [say(locale, f"attention.mask.{key}") for key in ("reach", "kept")],
