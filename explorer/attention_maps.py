@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ConfigError, WeightError
-from explorer.tokens import TokenUnit, label_of_bytes, units_of
+from explorer.tokens import TokenUnit, labels_of_units, units_of
 
 if TYPE_CHECKING:
     from models.config import AttentionConfig, LayerType
@@ -175,7 +175,7 @@ def read_ids(
     return AttentionMaps(
         model_name=loaded.info.name,
         ids=tuple(ids),
-        labels=make_labels(units),
+        labels=labels_of_units(units),
         units=units,
         n_left_out=n_left_out,
         queries=queries,
@@ -276,20 +276,6 @@ def find_strongest_keys(
         for i in order
         if pattern_row[i] > 0
     )
-
-
-def make_labels(units: tuple[TokenUnit, ...]) -> tuple[str, ...]:
-    """One label a token; the tokens of a character that is cut in three are 玛₁ 玛₂ 玛₃."""
-    labels: list[str] = []
-    for unit in units:
-        label = label_of_bytes(b"".join(unit.token_bytes))
-        several = len(unit.ids) > 1
-        labels += [label + (_subscript(i + 1) if several else "") for i in range(len(unit.ids))]
-    return tuple(labels)
-
-
-def _subscript(number: int) -> str:
-    return "".join(chr(0x2080 + int(digit)) for digit in str(number))
 
 
 def check_index(what: Literal["layer", "head", "token"], index: int, n: int) -> None:

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.attention_lab.ablation import encode
-from explorer.attention_maps import check_index, make_labels
+from explorer.attention_maps import check_index
 from explorer.errors import ConfigError
-from explorer.tokens import units_of
+from explorer.tokens import labels_of_units, units_of
 
 if TYPE_CHECKING:
     from models.loading import LoadedModel
@@ -114,7 +114,7 @@ def read_masked_text(loaded: LoadedModel, text: str) -> MaskText:
     read = ids[:MOST_TOKENS]
     return MaskText(
         ids=tuple(read),
-        labels=make_labels(units_of(loaded.tokenizer, read)),
+        labels=labels_of_units(units_of(loaded.tokenizer, read)),
         ends=find_document_ends(loaded, read),
         n_left_out=len(ids) - len(read),
     )
