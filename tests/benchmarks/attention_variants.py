@@ -1,6 +1,6 @@
 """Quality of attention variants after the same short training.
 
-    python tests/benchmarks/attention_variants.py [--steps 300] [--seeds 2]
+    python -m tests.benchmarks.attention_variants [--steps 300] [--seeds 2]
 
 Five small models that differ in their attention alone (explorer/attention_lab/variants.py) read the
 same windows of the same text in the same order, for each seed. What is recorded is the mean loss on
@@ -11,13 +11,9 @@ assets/recorded/attention_variants.json, which the Attention tab shows.
 import argparse
 import json
 import statistics
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
 
 import torch
 
@@ -41,6 +37,7 @@ from explorer.training.run_config import (
 from models import count_parameters
 from models.tokenizers.characters import train_character_tokenizer
 
+ROOT = Path(__file__).parents[2]
 TEXT = ROOT / "assets" / "samples" / "village.txt"
 CONTEXT, BATCH_SIZE, RATE = 64, 16, 2e-3
 SIZES = VariantSettings(

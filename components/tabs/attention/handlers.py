@@ -179,7 +179,12 @@ class HeadsHandlers:
             {"index": shown.query, "count": len(maps.ids)},
             gr.skip() if row_only else make_facts(shown, maps),
             make_table(shown, maps, row, words),
-            {"csv": shown.matrix_id, "png": "attention-map", "python": snippet},
+            {
+                "csv": shown.matrix_id,
+                "html": shown.matrix_id,
+                "png": "attention-map",
+                "python": snippet,
+            },
             f"{shown.layer}.{shown.head}.{shown.query}",
             shown,
         )

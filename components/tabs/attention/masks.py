@@ -256,6 +256,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-mask-seen")
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
             text = gr.Textbox(
@@ -293,7 +294,7 @@ def build(ctx: AppContext) -> Parts:
         said=said,
         reach=reach,
         working=working,
-        seen=build_seen(words, elem_id="lab-mask-seen"),
+        seen=seen,
     )
 
 
