@@ -47,12 +47,17 @@ function stepCard(name) {
     node('span', {cls: 'lost'}), node('span', {cls: 'spread'}));
 }
 
+function effectOf(setting) {
+  const value = Number(settings[setting] ?? 1);
+  return value === 1 ? say('nothing') : say(`by_${setting}`, {value});
+}
+
 function effect(stage) {
   if (stage.name === 'logits') return say('all');
   if (FILTERS.includes(stage.name)) return stage.removed
     ? say('removed', {n: kit.count(stage.removed), mass: share(stage.removed_mass)}) : say('nothing');
   const setting = {penalty: 'repetition_penalty', temperature: 'temperature'}[stage.name];
-  return setting ? (Number(settings[setting] ?? 1) === 1 ? say('nothing') : '\u00d7 \u00f7 ' + settings[setting])
+  return setting ? effectOf(setting)
     : found.greedy ? say('greedy') : say('drawn');
 }
 
