@@ -47,6 +47,8 @@ def parts_message(words: Words, locale: str, found: Attribution) -> str:
 def heads_message(words: Words, locale: str, found: Attribution) -> str:
     """A map of what each head adds to the logit."""
     most = float(np.abs(found.heads).max()) or 1.0
+    places = {"layer": "%{y}", "head": "%{x}", "value": "%{z}"}  # Plotly fills them
+    hover = words.say(locale, "layers.head_hover", **places)
     data = [
         {
             "type": "heatmap",
@@ -55,7 +57,7 @@ def heads_message(words: Words, locale: str, found: Attribution) -> str:
             "zmax": most,
             "colorscale": [list(stop) for stop in SIGNED],
             "colorbar": {"thickness": 12, "outlinewidth": 0},
-            "hovertemplate": words.say(locale, "layers.head_hover") + "<extra></extra>",
+            "hovertemplate": f"{hover}<extra></extra>",
         }
     ]
     layout = {
