@@ -5,6 +5,7 @@ const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
 const pane = part('pane'), sheet = part('sheet');
 const COLUMN = 152, ROW = 40, WIDTH = 112, HEIGHT = 34;
+const STATES = {kept: 'kept', dropped: 'dropped', finished: 'finished'};
 const SVG = 'http://www.w3.org/2000/svg';
 pane.setAttribute('aria-label', say('label'));
 
@@ -46,7 +47,7 @@ function update() {
     const from = at(one.up), to = at(index);
     lines.append(line({x: from.x + WIDTH, y: from.y}, to, cls));
     const box = node('div', {cls: `node ${cls}`, title: say('title', {token: one.t, p: Math.exp(one.p).toPrecision(3),
-      log: one.p.toFixed(3), sum: one.s.toFixed(3), status: say(one.is)})},
+      log: one.p.toFixed(3), sum: one.s.toFixed(3), status: say(STATES[one.is])})},
     node('bdi', {cls: 'word', text: one.t}), node('span', {cls: 'sum', text: one.s.toFixed(2)}));
     box.style.left = to.x + 'px';
     box.style.top = to.y - HEIGHT / 2 + 'px';

@@ -11,7 +11,7 @@ pane.setAttribute('aria-label', say('label'));
 part('by').textContent = say('by');
 choice.id = props.target + '-by';
 part('by').htmlFor = choice.id;
-choice.append(...['p', 'e', 'r'].map(name => node('option', {value: name, text: say('by_' + name)})));
+choice.append(...Object.entries({p: 'by_p', e: 'by_e', r: 'by_r'}).map(([value, key]) => node('option', {value, text: say(key)})));
 
 /** How strongly a cell is coloured, 0 to 1. */
 function strength(line, i) {
