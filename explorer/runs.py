@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,6 +27,8 @@ from explorer.run_records import (
     make_summary,
     make_view,
 )
+from explorer.run_takeaway import pack_checkpoint_of, write_metrics
+from explorer.tokenizer_lab.kept import KeptTokenizers
 from explorer.training.batch_windows import StepWindows, read_step_windows
 from explorer.training.config_differences import find_differences
 from explorer.training.estimate import Estimate, Probe, estimate_run
@@ -55,6 +56,9 @@ class Runs:
         public: Strangers can reach this host: each sees his own runs only.
         most_running: How many train at once; the others wait.
         max_text_bytes: Largest text; a larger one is refused before it is read.
+
+    Attributes:
+        tokenizers: Those that were uploaded or made here, for a run to use.
     """
 
     def __init__(
@@ -71,7 +75,8 @@ class Runs:
         self._keeper = RunKeeper(self._root, most_running=most_running)
         self._histories: dict[str, RunHistory] = {}
         self._configs: dict[str, RunConfig] = {}
-        self._texts = TextSizes()
+        self.tokenizers = KeptTokenizers(home)
+        self._texts = TextSizes(self.tokenizers)
         self._lock = threading.Lock()
 
     # Making and estimating
@@ -92,7 +97,7 @@ class Runs:
         """
         content = open_text(setup, self._max_text_bytes)
         yield PrepareStep(what="tokenizer")
-        tokenizer = build_tokenizer(setup, content.text)
+        tokenizer = build_tokenizer(setup, content.text, self.tokenizers)
         about = {"owner": owner, "setup": dataclasses.asdict(setup)}
 
         def make_config(vocab_size: int, n_training: int, n_validation: int) -> RunConfig:
@@ -293,30 +298,28 @@ class Runs:
         Raises:
             JobError: It is not there.
         """
-        from explorer.training.event_log import read_events
-        from explorer.training.export import metrics_csv
-
-        return metrics_csv(read_events(self._find(run_id, None).events_file))
+        return write_metrics(self._find(run_id, None))
 
     def archive(self, run_id: str, step: int, folder: Path | None = None) -> Path:
-        """Pack a checkpoint, without what only going on needs.
-
-        Args:
-            run_id: The run.
-            step: Of the checkpoint.
-            folder: Where to put the file; None makes a folder for it.
-
-        Returns:
-            A .zip file.
+        """Pack a checkpoint; see `explorer.run_takeaway`.
 
         Raises:
             JobError: There is no such checkpoint.
         """
-        from explorer.training.archive import pack_checkpoint
+        return pack_checkpoint_of(self._find(run_id, None), self.checkpoint(run_id, step), folder)
 
-        checkpoint = self._checkpoint(run_id, step)
-        target = folder or Path(tempfile.mkdtemp(prefix="glassbox-"))
-        return pack_checkpoint(checkpoint, target / f"{run_id[:8]}-{checkpoint.name}.zip")
+    def folder(self, run_id: str) -> RunFolder:
+        """The files of a run, for whoever has its id.
+
+        Raises:
+            JobError: It is not there.
+        """
+        return self._find(run_id, None)
+
+    @property
+    def root(self) -> Path:
+        """Folder of all runs."""
+        return self._root
 
     def checkpoint_source(self, run_id: str, step: int) -> str:
         """What the model store opens a checkpoint by.
@@ -324,12 +327,17 @@ class Runs:
         Raises:
             JobError: There is no such checkpoint.
         """
-        self._checkpoint(run_id, step)
+        self.checkpoint(run_id, step)
         return f"run:{run_id}@{step}"
 
     # How it is done
 
-    def _checkpoint(self, run_id: str, step: int) -> Path:
+    def checkpoint(self, run_id: str, step: int) -> Path:
+        """Folder of a checkpoint, for whoever has the id of the run.
+
+        Raises:
+            JobError: There is no such checkpoint.
+        """
         run = self._find(run_id, None)
         if step not in run.checkpoint_steps():
             known = ", ".join(map(str, run.checkpoint_steps()))

@@ -13,7 +13,7 @@ const QUICK = 400, CALM = 1500, SELDOM = 5000;   // milliseconds between two que
 const BLOCK = 16;                                // steps asked from are a multiple: a class asks the same question
 const MOST_POINTS = 1000;
 const TILES = ['loss', 'validation', 'perplexity', 'rate', 'norm', 'speed', 'mfu', 'left'];
-const CHARTS = {loss: 'losses', perplexity: 'losses', rate: 'rates', norm: 'norms'};
+const CHARTS = {loss: 'losses', perplexity: 'losses', rate: 'rates', norm: 'norms', score: 'scores'};
 let run = null, timer = 0, asking = 0, data = null, told = '', drawn = '';
 const shown = {chart: 'loss', axis: 'steps', log: false, smooth: 0.6};
 
@@ -63,7 +63,7 @@ function duration(seconds) {
 }
 
 // --- asking ------------------------------------------------------------------------------------
-const fresh = () => ({starts: 0, have: 0, steps: [], tokens: [], losses: [], rates: [], norms: [], evaluated: [], samples: new Map(), last: null});
+const fresh = () => ({starts: 0, have: 0, steps: [], tokens: [], losses: [], rates: [], norms: [], evaluated: [], scores: [], samples: new Map(), last: null});
 const looked = () => !document.hidden && element.getClientRects().length > 0;
 
 function pace(state) {
@@ -114,6 +114,7 @@ function take(answer) {
   });
   data.have = answer.have;
   data.evaluated = answer.evaluated;
+  data.scores = answer.scores ?? [];
   for (const sample of answer.samples) data.samples.set(`${sample.step} ${sample.prompt}`, sample);
   data.last = answer;
   element.dataset.state = answer.state;
@@ -158,6 +159,7 @@ function show() {
   explain(last);
   part('fit').hidden = !overfits();
   if (overfits()) part('fit').textContent = say('overfit', facts_of_fit());
+  part('charts').lastChild.hidden = !data.scores.length;
   redraw(false);
 }
 
@@ -227,7 +229,17 @@ function smoothed(values, share) {
 
 const curve = (name, x, y, more = {}) => ({type: 'scatter', mode: 'lines', name, x, y, ...more});
 
+/** One line for each score that the objective measures; a press on a name hides its line. */
+function scoreTraces() {
+  const names = [...new Set(data.scores.map(row => row[1]))];
+  return names.map(name => {
+    const rows = data.scores.filter(row => row[1] === name);
+    return curve(props.words.en['score_' + name] ? say('score_' + name) : name, rows.map(row => row[0]), rows.map(row => row[2]), {mode: 'lines+markers', marker: {size: 4}});
+  });
+}
+
 function traces() {
+  if (shown.chart === 'score') return scoreTraces();
   const grow = shown.chart === 'perplexity' ? value => (value == null ? null : Math.exp(value)) : value => value;
   const xs = shown.axis === 'tokens' ? data.tokens : data.steps, column = shown.axis === 'tokens' ? 1 : 0;
   const values = data[CHARTS[shown.chart]];
@@ -258,7 +270,7 @@ function colour(made) {
 
 function redraw(forced) {
   if (!data?.last) return;
-  const state = `${data.have} ${data.evaluated.length} ${data.starts} ${run}`;
+  const state = `${data.have} ${data.evaluated.length} ${data.scores.length} ${data.starts} ${run}`;
   if (!forced && state === drawn) return;
   drawn = state;
   const layout = {

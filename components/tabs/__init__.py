@@ -4,16 +4,18 @@ A new tab is a folder `components/tabs/<id>/` whose `__init__.py` exports `TAB`,
 `assets/text/<locale>/<id>.json`, and one line in `TABS`.
 """
 
-from components.tabs import attention, chat, layers, next, pretrain, tokens
+from components.tabs import attention, chat, finetune, layers, next, positions, pretrain, tokens
 from components.tabs.tab import Tab
 
 TABS: tuple[Tab, ...] = (
     tokens.TAB,
+    positions.TAB,
     attention.TAB,
     next.TAB,
     layers.TAB,
     chat.TAB,
     pretrain.TAB,
+    finetune.TAB,
 )
 
 __all__ = ["TABS", "Tab"]

@@ -180,12 +180,12 @@ def measure_step(config: RunConfig) -> Probe:
     """
     from explorer.training.devices import choose_device
     from explorer.training.distributed import Processes
-    from explorer.training.objectives import get_objective
+    from explorer.training.objectives import objective_of
     from explorer.training.objectives.objective import TrainingData
     from explorer.training.steps import take_step
     from explorer.training.training_state import make_state
 
-    objective = get_objective(config.objective)
+    objective = objective_of(config)
     examples = _random_examples(config)
     with _watch_memory() as peak:
         device = choose_device(config.device)

@@ -6,6 +6,8 @@
         text.txt               the text as it came
         tokens/*.npy           token ids of the training part and of the held-out part
         tokenizer/             what cut it
+        initial/               weights that it begins from, where it does not begin from nothing
+        examples/*.jsonl       examples of a fine-tuning, in place of text and tokens
         events.jsonl           what happened, append-only
         control.json           what is asked of the process: go on, pause, stop, keep
         lock.json              the process that works here: who, since when, still alive
@@ -30,6 +32,7 @@ from explorer.training.run_config_json import run_config_from_json, run_config_t
 from models.errors import ConfigError, JobError
 
 Action = Literal["run", "pause", "stop", "keep"]
+TuningPart = Literal["training", "validation", "test"]
 ACTIONS: tuple[Action, ...] = ("run", "pause", "stop", "keep")
 # Below the folder of the app.
 RUNS_FOLDER = "runs"
@@ -105,6 +108,19 @@ class RunFolder:
     def tokens_file(self, part: Literal["training", "validation"]) -> Path:
         """Token ids of a part of the text."""
         return self.path / "tokens" / f"{part}.npy"
+
+    @property
+    def initial_folder(self) -> Path:
+        """Weights that it begins from; not there where it begins from nothing."""
+        return self.path / "initial"
+
+    def examples_file(self, part: TuningPart) -> Path:
+        """Examples of a part of the data, of a fine-tuning."""
+        return self.path / "examples" / f"{part}.jsonl"
+
+    def reference_file(self, part: TuningPart) -> Path:
+        """What the model before the first step says of preferences."""
+        return self.path / "reference" / f"{part}.npy"
 
     def checkpoint(self, step: int) -> Path:
         """Folder of the checkpoint of that step, whether it is there or not."""

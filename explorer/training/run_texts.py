@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from explorer.datasets.text import read_text, tokenize_text
 from explorer.datasets.windows import count_windows
 from explorer.errors import Stopped, TokenizerError
+from explorer.home import find_home_folder
+from explorer.tokenizer_lab.kept import KEPT_PREFIX, KeptTokenizers
 from explorer.training.prepare import RunText
 from explorer.training.run_config import RunConfig
 from explorer.training.sample_texts import SAMPLE_TEXTS
@@ -71,14 +73,21 @@ def describe_text(setup: RunSetup) -> str:
     return setup.text if setup.text in SAMPLE_TEXTS else Path(setup.text).name
 
 
-def build_tokenizer(setup: RunSetup, text: str) -> Tokenizer:
+def build_tokenizer(setup: RunSetup, text: str, kept: KeptTokenizers | None = None) -> Tokenizer:
     """The tokenizer that the form asks for; one of characters or byte pairs is made of this text.
+
+    Args:
+        setup: What the form says.
+        text: The text of the run.
+        kept: Where a tokenizer that was made or uploaded before is found; None is the usual place.
 
     Raises:
         ConfigError: It is unknown, or its vocabulary cannot have this size.
         TokenizerError: The text has too little in it, or GPT-2's files are not installed.
     """
     check_tokenizer(setup)
+    if setup.tokenizer.startswith(KEPT_PREFIX):
+        return (kept or KeptTokenizers(find_home_folder())).open(setup.tokenizer)
     if setup.tokenizer == "characters":
         from models.tokenizers.characters import train_character_tokenizer
 
@@ -118,9 +127,14 @@ def configure(setup: RunSetup, size: TextSize) -> RunConfig:
 
 
 class TextSizes:
-    """Sizes of texts, measured once each: an estimate is asked for again with every slider."""
+    """Sizes of texts, measured once each: an estimate is asked for again with every slider.
 
-    def __init__(self) -> None:
+    Args:
+        kept: As for `build_tokenizer`.
+    """
+
+    def __init__(self, kept: KeptTokenizers | None = None) -> None:
+        self._kept = kept
         self._lock = threading.Lock()
         self._found: dict[tuple[object, ...], TextSize] = {}
 
@@ -142,7 +156,7 @@ class TextSizes:
         with self._lock:
             if key in self._found:
                 return self._found[key]
-        size = _measure(setup, max_bytes, cancelled)
+        size = _measure(setup, max_bytes, cancelled, self._kept)
         with self._lock:
             if len(self._found) >= _KEPT_SIZES:
                 self._found.pop(next(iter(self._found)))
@@ -158,9 +172,14 @@ def _stamp(setup: RunSetup) -> float:
         return 0.0
 
 
-def _measure(setup: RunSetup, max_bytes: int, cancelled: Callable[[], bool] | None) -> TextSize:
+def _measure(
+    setup: RunSetup,
+    max_bytes: int,
+    cancelled: Callable[[], bool] | None,
+    kept: KeptTokenizers | None,
+) -> TextSize:
     content = open_text(setup, max_bytes)
-    tokenizer = build_tokenizer(setup, content.text)
+    tokenizer = build_tokenizer(setup, content.text, kept)
 
     def check(*_: int) -> None:
         if cancelled is not None and cancelled():

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from explorer.tokenizer_lab.kept import KEPT_PREFIX
 from explorer.training.architectures import (
     Breakage,
     Recipe,
@@ -64,7 +65,7 @@ class RunSetup:
         name: What to call the run; empty lets the app choose.
         text: Id of a sample text, or the path of an uploaded file.
         tokenizer: What cuts it: each character a token, byte pairs learnt from this very text,
-            or those of GPT-2.
+            those of GPT-2, or `kept:...`, which was made or uploaded in the Tokens tab.
         size: How large the model is.
         style: Which family it is like.
         recipe: What the settings without a control of their own are: those usual today, or those
@@ -194,6 +195,8 @@ def check_tokenizer(setup: RunSetup) -> None:
         ConfigError: It is unknown, or its vocabulary cannot have this size.
     """
     known = get_args(TokenizerChoice)
+    if setup.tokenizer.startswith(KEPT_PREFIX):
+        return  # whether it is there is seen when it is opened
     if setup.tokenizer not in known:
         choices = ", ".join(known)
         raise ConfigError(

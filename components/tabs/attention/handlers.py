@@ -100,6 +100,13 @@ class HeadsHandlers:
         """Enlarge another head."""
         return self._move(replace(shown, head=_index(event), matrix_id=""), owner, request)
 
+    def place(
+        self, shown: Shown, owner: str | None, layer: int, head: int, request: gr.Request
+    ) -> tuple[Any, ...]:
+        """Go to a head of any layer."""
+        moved = replace(shown, layer=layer, head=head, stack_id="")
+        return self._move(moved, owner, request)
+
     def query(
         self, shown: Shown, owner: str | None, event: gr.EventData, request: gr.Request
     ) -> tuple[Any, ...]:

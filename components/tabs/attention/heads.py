@@ -17,6 +17,7 @@ from components.kit.line import build_line
 from components.kit.pickers import build_picker
 from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
+from components.tabs.attention import overview
 from components.tabs.attention.handlers import FIRST_TEXT, HeadsHandlers, parse_place
 from components.tabs.attention.views import Shown
 from components.tabs.tab import TabHead
@@ -89,6 +90,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
                 words, elem_id="attention-working", formula=FORMULA, png="attention-map"
             )
     build_note(words, "attention.look_for", elem_id="attention-note")
+    lower = overview.build(ctx)
     asked = gr.Textbox("", visible=False)  # layer.head.token that the address asks for
     place = gr.Textbox("", visible=False)  # layer.head.token that is shown
     shown = gr.State(Shown())
@@ -107,12 +109,13 @@ def build(ctx: AppContext, head: TabHead) -> None:
         place=place,
         shown=shown,
     )
-    _wire(ctx, head, parts)
+    on = _wire(ctx, head, parts)
+    overview.wire_part(ctx, head, on, lower, shown, parts.outputs())
     ctx.address.register("attention", "text", text)
     ctx.address.register("attention", "at", asked, parse_place, shared=place)
 
 
-def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
+def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> HeadsHandlers:
     on = HeadsHandlers(ctx)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     outputs = parts.outputs()
@@ -132,3 +135,4 @@ def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
         wire(event, handler, inputs, outputs, trigger_mode="always_last", **options)
     wire(parts.examples.example, on.example, [], [parts.text], queue=False, **options)
     expose(on.attention, "attention")
+    return on

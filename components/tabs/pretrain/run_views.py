@@ -31,7 +31,12 @@ _SAMPLES = (
 _LIST = '<div class="title"></div><div class="empty"></div><ul class="runs"></ul>'
 
 _TILES = ("loss", "validation", "perplexity", "rate", "norm", "speed", "mfu", "left")
-_CHARTS = ("loss", "perplexity", "rate", "norm")
+_CHARTS = ("loss", "perplexity", "rate", "norm", "score")
+# What objectives of fine-tuning measure besides the loss.
+_SCORES = (
+    *("accuracy", "preferred", "margin", "policy_chosen", "policy_rejected"),
+    *("reference_chosen", "reference_rejected", "drift"),
+)
 _LIVE_TEXTS = (
     *_TILES,
     *(f"{tile}_help" for tile in _TILES),
@@ -41,6 +46,7 @@ _LIVE_TEXTS = (
     *("progress", "empty", "steps", "place", "per_second", "hours", "minutes", "seconds"),
     *("failed", "failed_tensor", "interrupted", "lost_steps", "loading", "lost_connection"),
     "overfit",
+    *(f"score_{name}" for name in _SCORES),
     # what a run may fail of, in the reader's language; other faults are told in English
     *("run-not-finite", "run-disk-full", "run-out-of-memory"),
 )

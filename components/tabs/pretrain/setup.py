@@ -174,6 +174,9 @@ def wire_panel(
     wire(parts.upload.upload, on.choose_upload, [], [text], queue=False, **options)
     wire(parts.examples.example, on.example, [], form.inputs, queue=False, **options)
     wire(parts.seen.seen, on.warm_up, [], [], **options)
+    tokenizers = form.controls["tokenizer"]
+    for event in (parts.seen.seen, tokenizers.focus):
+        wire(event, on.list_tokenizers, [ctx.owner], [tokenizers], queue=False, **options)
     cost = [parts.status, parts.cost]
     wire(parts.estimate.click, with_form(on.estimate, RunSetup), inputs, cost, **options)
     shown = [panels, parts.status, *live.outputs(choice)]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 import numpy as np
@@ -21,7 +21,7 @@ from explorer.training.estimate import LLAMA2_7B_GPU_HOURS, Estimate, price_llam
 from explorer.training.plan import Plan, compute_plan
 from explorer.training.run_snippets import make_plan_snippet
 from explorer.training.sample_texts import SAMPLE_TEXTS
-from explorer.training.setup import RunSetup, recommended_setup
+from explorer.training.setup import RunSetup, TokenizerChoice, recommended_setup
 
 # What a size or a recipe decides, in the form's order; the rest stays as it was typed.
 REFILLED = (
@@ -71,6 +71,10 @@ class SetupHandlers:
         """Somebody has come to train: a process loads torch while he reads."""
         self._ctx.runs.warm_up()
 
+    def list_tokenizers(self, owner: str | None, request: gr.Request) -> Any:
+        """The choices of the tokenizer, with those that this visitor keeps."""
+        return gr.update(choices=list_run_tokenizers(self._ctx, owner, request))
+
     def choose_upload(self) -> str:
         """A file was uploaded: it is the text."""
         return UPLOADED
@@ -85,7 +89,7 @@ class SetupHandlers:
     ) -> tuple[Any, ...]:
         """Count what the form comes to."""
         setup, locale = _with_upload(settings, upload), locale_of(request)
-        plan = compute_plan(setup)
+        plan = compute_plan(setup, self._ctx.runs.tokenizers)
         say = self._ctx.words.say
         return (
             self._say_count(plan, locale),
@@ -208,6 +212,19 @@ class SetupHandlers:
             "cells": [list(cells) for cells in rows.values()],
             "digits": 0,
         }
+
+
+def list_run_tokenizers(
+    ctx: AppContext, owner: str | None, request: gr.Request
+) -> list[tuple[str, str]]:
+    """Label and value of each tokenizer that a run may have."""
+    locale = locale_of(request)
+    usual = [
+        (ctx.words.say(locale, f"pretrain.form.tokenizer.{name}"), name)
+        for name in get_args(TokenizerChoice)
+    ]
+    kept = ctx.runs.tokenizers.list(ctx.owner_of(owner, request))
+    return [*usual, *((f"{one.name} ({one.vocab_size:,})", one.source) for one in kept)]
 
 
 def make_bars(plan: Plan, labels: dict[str, str]) -> dict[str, Any]:

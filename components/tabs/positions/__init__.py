@@ -1,0 +1,19 @@
+"""The Positions tab: how a model knows where a word stands."""
+
+from components.context import AppContext
+from components.tabs.form_panel import build_form_tab
+from components.tabs.positions import pairing, rope, scaling
+from components.tabs.tab import Tab, build_tab_head
+
+
+def build(ctx: AppContext) -> None:
+    """Build the tab.
+
+    Args:
+        ctx: The page's context.
+    """
+    head = build_tab_head(ctx, "positions")
+    build_form_tab(ctx, head, "positions", [rope.PANEL, scaling.PANEL, pairing.PANEL])
+
+
+TAB = Tab("positions", "positions.title", build)
