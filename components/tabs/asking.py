@@ -6,6 +6,7 @@ Only the open panel computes. Another one gets the same question when it is open
 nothing when it has answered that already: a `gr.State` tells of changes only.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -144,5 +145,9 @@ def build_asking(ctx: AppContext, head: TabHead, tab_id: str, panels: Sequence[s
         panels: The names of its panels; the first is open at first.
     """
     seen = build_seen(ctx.words, elem_id=f"{tab_id}-seen")
+    with head.actions:
+        report = gr.Button(ctx.words.t("shell.report"), elem_id=f"{tab_id}-report", min_width=0)
+    script = f"() => window.glassbox.saveReport({json.dumps(tab_id)})"
+    report.click(None, None, None, js=script, api_visibility="private")
     held = {name: gr.State(Ask()) for name in panels}
     return Asking(ctx, head, tab_id, seen, held, gr.State(False), gr.State(panels[0]))
