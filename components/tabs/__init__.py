@@ -4,7 +4,7 @@ A new tab is a folder `components/tabs/<id>/` whose `__init__.py` exports `TAB`,
 `assets/text/<locale>/<id>.json`, and one line in `TABS`.
 """
 
-from components.tabs import attention, blocks, chat, finetune, next, positions, pretrain, tokens
+from components.tabs import attention, blocks, chat, finetune, layers, next, positions, pretrain, tokens
 from components.tabs.tab import Tab
 
 TABS: tuple[Tab, ...] = (
@@ -13,6 +13,7 @@ TABS: tuple[Tab, ...] = (
     attention.TAB,
     blocks.TAB,
     next.TAB,
+    layers.TAB,
     chat.TAB,
     pretrain.TAB,
     finetune.TAB,
