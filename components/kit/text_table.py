@@ -1,6 +1,5 @@
 """Text table: rows of texts that wrap, with a search box; for data sets and answers side by side."""
 
-
 import gradio as gr
 
 from components.kit.views import build_view

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from models.tokenizers import Tokenizer
 
 # Words of rows are longer than `CHARACTERS_PER_TOKEN` says, so more text is written than read.
-TEXT_PER_TOKEN_READ = {"first_rows": 2.0, "rows": 2.0, "world": 1.15}
+TEXT_PER_TOKEN_READ = {"first_rows": 2.0, "short_rows": 2.0, "world": 1.15}
 # A trial shows that everything works; its vocabulary and scores mean little.
 TRIAL_QUESTIONS = 3
 TRIAL_CHARACTERS = 400_000

@@ -265,6 +265,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-overview-seen")
     gr.HTML(t("attention.overview_title"), elem_classes=["lab-heading"])
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
@@ -299,7 +300,17 @@ def build(ctx: AppContext) -> Parts:
                 words, elem_id="lab-overview-working", formula=FORMULA, png="lab-overview-map"
             )
     return Parts(
-        kind, reading, least, other_text, other_model, said, big, bars, working, *_build_pair(ctx)
+        kind,
+        reading,
+        least,
+        other_text,
+        other_model,
+        said,
+        big,
+        bars,
+        working,
+        *_build_pair(ctx),
+        seen,
     )
 
 
@@ -317,8 +328,7 @@ def _build_pair(ctx: AppContext) -> tuple[Any, ...]:
             gr.HTML(t("attention.rollout"), elem_classes=["lab-heading"])
             roll = gr.Button(t("attention.rollout_start"), elem_id="lab-rollout-start")
             rollout = build_heatmap(words, elem_id="lab-rollout")
-    seen = build_seen(words, elem_id="lab-overview-seen")
-    return key, pair_said, pair, roll, rollout, gr.State(()), seen
+    return key, pair_said, pair, roll, rollout, gr.State(())
 
 
 def wire_part(

@@ -233,7 +233,7 @@ def test_losses_before_and_after_are_said(ctx, nobody):
     assert "12 of 12" in last[0]
     check_drawer(ctx, *last[3:])
     assert on.pick("0.attn", event(index=1, column=4)) == "0.attn, 1.4"
-    *_, patched = on.patch("abcdefg", "xbcdefg", None, None, nobody)
+    *_, patched = on.patch("abcdefg", "abcdefz", None, None, nobody)
     assert ctx.routes.find(patched[1]["matrix"]).cells.shape == (2, 7)
     check_drawer(ctx, *patched[2:])
 
