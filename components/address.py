@@ -6,6 +6,7 @@ present values.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,26 @@ def parse_integer(low: int, high: int) -> Parse:
         A parser that raises ValueError when the text is no whole number.
     """
     return lambda value: min(max(int(value), low), high)
+
+
+def parse_number(low: float, high: float) -> Parse:
+    """Make a parser for a number, moved into its range.
+
+    Args:
+        low: Smallest value.
+        high: Largest value.
+
+    Returns:
+        A parser that raises ValueError when the text is no number.
+    """
+
+    def parse(value: str) -> float:
+        number = float(value)
+        if math.isnan(number):
+            raise ValueError("NaN is no number")
+        return min(max(number, low), high)
+
+    return parse
 
 
 def parse_choice(choices: Sequence[str]) -> Parse:

@@ -45,6 +45,7 @@ def make_early_head(words: Words) -> str:
         f"<script>{early.replace('GLASSBOX_WORDS', as_json)}</script>"
         f'<link rel="stylesheet" href="{_versioned("style.css")}">'
         f'<script src="{_versioned("shell.js")}" defer></script>'
+        f'<script src="{_versioned("report.js")}" defer></script>'
         f'<script src="{_versioned("kit/kit.js")}" defer></script>'
         f"{fonts}"
     )

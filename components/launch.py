@@ -8,6 +8,7 @@ from starlette.middleware import Middleware
 
 from components.context import AppContext
 from components.early_head import EarlyHead, make_early_head
+from components.next_routes import NextRoutes
 from components.run_routes import RunRoutes
 from components.text import ASSETS
 from components.theme import build_theme
@@ -41,7 +42,11 @@ def launch_options(ctx: AppContext, endpoint: Endpoint) -> dict[str, Any]:
         "server_port": endpoint.port,
         "app_kwargs": {
             "middleware": [Middleware(EarlyHead, html=make_early_head(ctx.words))],
-            "routes": [*RunRoutes(ctx.runs).routes(), *ctx.routes.routes()],
+            "routes": [
+                *RunRoutes(ctx.runs).routes(),
+                *NextRoutes(ctx.results).routes(),
+                *ctx.routes.routes(),
+            ],
         },
         "theme": build_theme(),
         "i18n": ctx.words.translations,

@@ -11,7 +11,7 @@ take 47.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.errors import ConfigError
-from explorer.tokens import TokenUnit, label_of_bytes, units_of
+from explorer.errors import ConfigError, WeightError
+from explorer.tokens import TokenUnit, labels_of_units, units_of
 
 if TYPE_CHECKING:
     from models.config import AttentionConfig, LayerType
     from models.loading import LoadedModel
 
-MOST_TOKENS = 512  # a map of 512 x 512 is what a page draws at once without pausing
+MOST_TOKENS = 1024  # 1 MB of cells; a page draws them in 40 ms
 THUMBNAIL_SIZE = 64  # pixels a side; longer texts are max-pooled to it
 
 Patterns = NDArray[np.float32]
@@ -41,9 +41,11 @@ class AttentionMaps:
         ids: The tokens that were read.
         labels: One readable label for each token.
         units: The same text in units that people see as one character or word.
-        n_left_out: Tokens at the end of the text that were not read.
+        n_left_out: Tokens of the text that were not read, before or after.
+        first: Place in the text of the first token that was read.
         queries: For each layer (H, T, d), after rotation.
         keys: For each layer (K, T, d), after rotation.
+        values: For each layer (K, T, e).
         attention: Scale, soft cap and window of the model's attention.
         layer_types: For each layer `full` or `window`.
     """
@@ -53,8 +55,10 @@ class AttentionMaps:
     labels: tuple[str, ...]
     units: tuple[TokenUnit, ...]
     n_left_out: int
+    first: int
     queries: tuple[NDArray[np.float32], ...]
     keys: tuple[NDArray[np.float32], ...]
+    values: tuple[NDArray[np.float32], ...]
     attention: AttentionConfig
     layer_types: tuple[LayerType, ...]
 
@@ -110,6 +114,7 @@ def compute_attention(
     *,
     special: bool = False,
     most_tokens: int = MOST_TOKENS,
+    first: int = 0,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> AttentionMaps:
     """Read a text once and keep the queries and keys of every layer.
@@ -119,16 +124,13 @@ def compute_attention(
         text: What to read; a model that was trained with a token in front of each text gets it.
         special: Whether special tokens typed in the text are parsed.
         most_tokens: Longer texts are cut, and `n_left_out` says by how much.
+        first: Of a longer text, the token that the window begins with; moved so that it is full.
         turn: Entered for the forward pass; where several share a device, it makes them wait.
 
     Raises:
         ConfigError: The text is empty.
         TokenizerError: The model has no tokenizer.
     """
-    import torch
-
-    from models.trace import Trace
-
     tokenizer = loaded.tokenizer
     ids = tokenizer.encode(text, special=special)
     if not ids:
@@ -136,29 +138,73 @@ def compute_attention(
     if tokenizer.adds_bos and tokenizer.bos_id is not None:
         ids = [tokenizer.bos_id, *ids]
     most_tokens = min(most_tokens, loaded.config.context_length)
-    read = ids[:most_tokens]
-    trace = Trace(record=("blocks.*.attn.q", "blocks.*.attn.k"))
-    row = torch.tensor([read], device=loaded.model.device)
+    first = min(max(first, 0), max(0, len(ids) - most_tokens))
+    read = ids[first : first + most_tokens]
+    return read_ids(loaded, read, n_left_out=len(ids) - len(read), first=first, turn=turn)
+
+
+def read_ids(
+    loaded: LoadedModel,
+    ids: Sequence[int],
+    *,
+    n_left_out: int = 0,
+    first: int = 0,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> AttentionMaps:
+    """Read tokens once and keep the queries, keys and values of every layer.
+
+    Args:
+        loaded: Any model.
+        ids: The tokens, as many as the model can read.
+        n_left_out: Tokens of the text that were left out.
+        first: Place in the text of the first of `ids`.
+        turn: Entered for the forward pass; where several share a device, it makes them wait.
+
+    Raises:
+        WeightError: A layer computed NaN or infinity; says which one first.
+        TokenizerError: The model has no tokenizer.
+    """
+    import torch
+
+    from models.trace import Trace
+
+    trace = Trace(record=("blocks.*.attn.q", "blocks.*.attn.k", "blocks.*.attn.v"))
+    row = torch.tensor([list(ids)], device=loaded.model.device)
     with turn(), torch.inference_mode():
         loaded.model(row, trace=trace, last_only=True)
-
-    units = units_of(tokenizer, read)
+    layers = range(loaded.config.n_layers)
 
     def recorded(name: str) -> tuple[NDArray[np.float32], ...]:
-        layers = range(loaded.config.n_layers)
         return tuple(trace[f"blocks.{i}.attn.{name}"][0].float().cpu().numpy() for i in layers)
 
+    queries, keys, values = recorded("q"), recorded("k"), recorded("v")
+    _check_finite(queries, keys, values)
+    units = units_of(loaded.tokenizer, ids)
     return AttentionMaps(
         model_name=loaded.info.name,
-        ids=tuple(read),
-        labels=_labels(units),
+        ids=tuple(ids),
+        labels=labels_of_units(units),
         units=units,
-        n_left_out=len(ids) - len(read),
-        queries=recorded("q"),
-        keys=recorded("k"),
+        n_left_out=n_left_out,
+        first=first,
+        queries=queries,
+        keys=keys,
+        values=values,
         attention=loaded.config.attention,
         layer_types=loaded.config.layer_types,
     )
+
+
+def _check_finite(*parts: tuple[NDArray[np.float32], ...]) -> None:
+    """Say in which layer the numbers went wrong: all later ones only follow."""
+    for layer, tensors in enumerate(zip(*parts, strict=True)):
+        if not all(np.isfinite(tensor).all() for tensor in tensors):
+            raise WeightError(
+                f"layer {layer} computes NaN or infinity, and all after it follow; load the model "
+                "again, or take a checkpoint from before its training diverged",
+                code="lab-not-finite",
+                layer=layer,
+            )
 
 
 def compute_patterns(maps: AttentionMaps, layer: int) -> Patterns:
@@ -239,20 +285,6 @@ def find_strongest_keys(
         for i in order
         if pattern_row[i] > 0
     )
-
-
-def _labels(units: tuple[TokenUnit, ...]) -> tuple[str, ...]:
-    """One label a token; the tokens of a character that is cut in three are 玛₁ 玛₂ 玛₃."""
-    labels: list[str] = []
-    for unit in units:
-        label = label_of_bytes(b"".join(unit.token_bytes))
-        several = len(unit.ids) > 1
-        labels += [label + (_subscript(i + 1) if several else "") for i in range(len(unit.ids))]
-    return tuple(labels)
-
-
-def _subscript(number: int) -> str:
-    return "".join(chr(0x2080 + int(digit)) for digit in str(number))
 
 
 def check_index(what: Literal["layer", "head", "token"], index: int, n: int) -> None:

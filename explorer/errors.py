@@ -19,11 +19,16 @@ __all__ = [
     "DataError",
     "ExplorerError",
     "JobError",
+    "ServerError",
     "SourceError",
     "Stopped",
     "TokenizerError",
     "WeightError",
 ]
+
+
+class ServerError(SourceError):
+    """A model server elsewhere that may not be called, or gives no answer that can be used."""
 
 
 class Stopped(Exception):

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from explorer.jobs.run_states import RunState, find_state
-from explorer.training.events import Evaluated, Failed, Sampled, Saved, Started
+from explorer.training.best_step import find_best
+from explorer.training.events import Evaluated, Failed, Sampled, Saved, Scored, Started
 from explorer.training.history import RunHistory, choose_points
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
@@ -38,6 +39,19 @@ class PrepareStep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TextFile:
+    """A text that was uploaded.
+
+    Args:
+        name: Of the file.
+        n_characters: How long it is.
+    """
+
+    name: str
+    n_characters: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunSummary:
     """One line of the list of runs.
 
@@ -54,6 +68,9 @@ class RunSummary:
         n_parameters: Numbers that are trained.
         place: In the queue, 0 is next; None where it does not wait.
         checkpoints: Steps that can be opened.
+        objective: What it learns.
+        base: What the store calls the model it begins from; empty where it begins from nothing.
+        best_step: Step of the lowest held-out loss so far.
     """
 
     id: str
@@ -68,6 +85,9 @@ class RunSummary:
     n_parameters: int
     place: int | None
     checkpoints: tuple[int, ...]
+    objective: str = "pretrain"
+    base: str = ""
+    best_step: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,6 +105,7 @@ class RunView:
         durations_s: Of each step.
         evaluated: Evaluations.
         samples: What it wrote.
+        scores: What else was measured.
         saved: Its checkpoints.
         started: The newest beginning; None before it.
         failed: How it failed, if it did.
@@ -105,6 +126,7 @@ class RunView:
     durations_s: np.ndarray
     evaluated: tuple[Evaluated, ...]
     samples: tuple[Sampled, ...]
+    scores: tuple[Scored, ...]
     saved: tuple[Saved, ...]
     started: Started | None
     failed: Failed | None
@@ -134,6 +156,7 @@ def make_summary(
     with history.lock:
         evaluated = history.evaluated[-1] if history.evaluated else None
         turns, step = list(history.turns), history.step
+        best = find_best(history.evaluated).step
     return RunSummary(
         id=run.id,
         name=str(about.get("name", config.name)),
@@ -147,6 +170,27 @@ def make_summary(
         n_parameters=count_parameters(config.model).unique,
         place=place,
         checkpoints=run.checkpoint_steps(),
+        objective=config.objective,
+        base="" if config.tuning is None else config.tuning.base,
+        best_step=best,
+    )
+
+
+def make_broken_summary(run: RunFolder) -> RunSummary:
+    """The line of a folder whose files were edited into no run: enough to delete it by."""
+    return RunSummary(
+        id=run.id,
+        name=run.title,
+        state="broken",
+        step=0,
+        n_steps=0,
+        created_at=run.path.stat().st_mtime if run.path.exists() else 0.0,
+        training_loss=None,
+        validation_loss=None,
+        text_name="",
+        n_parameters=0,
+        place=None,
+        checkpoints=(),
     )
 
 
@@ -173,6 +217,7 @@ def make_view(
             durations_s=np.array([e.duration_s for e in events], dtype=np.float64),
             evaluated=tuple(history.evaluated),
             samples=tuple(history.samples),
+            scores=tuple(history.scores),
             saved=tuple(history.saved),
             started=history.started,
             failed=last if isinstance(last, Failed) else None,
@@ -222,6 +267,7 @@ def make_progress(
                 [e.step, e.tokens, _short(e.training_loss), _short(e.validation_loss)]
                 for e in _thin_evaluations(history.evaluated)
             ],
+            "scores": [[e.step, e.name, _short(e.value)] for e in history.scores[-MOST_POINTS:]],
             "samples": [
                 {
                     "step": e.step,

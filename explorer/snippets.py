@@ -73,20 +73,6 @@ def make_settings_snippet(compute: Callable[..., Any], settings: object, *lines:
     return make_snippet((type(settings), compute), "", call, *lines)
 
 
-def make_tokens_snippet(source: str, text: str, special: bool) -> str:
-    """Python that cuts the same text into tokens."""
-    from explorer.tokens import compute_token_pieces
-
-    return make_snippet(
-        (compute_token_pieces,),
-        "from models import load_model",
-        "",
-        f"tokenizer = {say_load(source)}.tokenizer",
-        f"pieces = {compute_token_pieces.__name__}(tokenizer, {say_text(text)}, special={special})",
-        "print(pieces.n_tokens, pieces.ids)",
-    )
-
-
 def make_attention_snippet(source: str, text: str, layer: int, head: int, query: int) -> str:
     """Python that gives one row of an attention map."""
     from explorer.attention_maps import compute_attention, compute_patterns

@@ -35,6 +35,11 @@ _VISIBLE = {" ": "·", "\n": "⏎", "\t": "⇥", "\x7f": "␡"} | {
 }
 # Format characters, other blanks, private use, unassigned and lone surrogates cannot be seen.
 _UNSEEN = frozenset({"Cf", "Zs", "Zl", "Zp", "Co", "Cn", "Cc", "Cs"})
+_ESCAPE = regex.compile(
+    r"\\(?:x(?<code>[0-9A-Fa-f]{2})|u(?<code>[0-9A-Fa-f]{4})|U(?<code>[0-9A-Fa-f]{8})"
+    r"|(?<short>[nrt0\\]))"
+)
+_SHORT_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\"}
 _JOINER = "\u200d"  # between the persons of an emoji family: stays, or the family falls apart
 _RING = "\u25cc"  # a dotted ring, to carry an accent that has no letter
 
@@ -73,6 +78,10 @@ class TokenPieces:
         ids: All token ids.
         units: The units of the first tokens.
         shown: How many tokens `units` covers.
+        text: The text, as it was cut.
+        is_decomposed: Whether it has accents apart from their letters (it is not in NFC), which
+            cuts into other tokens than the same text composed.
+        is_replaced: Whether it has U+FFFD, which stands where something could not be read.
     """
 
     n_tokens: int
@@ -83,6 +92,9 @@ class TokenPieces:
     ids: tuple[int, ...]
     units: tuple[TokenUnit, ...]
     shown: int
+    text: str = ""
+    is_decomposed: bool = False
+    is_replaced: bool = False
 
 
 def compute_token_pieces(
@@ -100,7 +112,21 @@ def compute_token_pieces(
         The counts, all ids and the first units.
     """
     text = replace_lone_surrogates(text)
-    ids = tuple(tokenizer.encode(text, special=special))
+    return count_pieces(tokenizer, text, tokenizer.encode(text, special=special), limit=limit)
+
+
+def count_pieces(
+    tokenizer: Tokenizer, text: str, tokens: Sequence[int], *, limit: int = 1000
+) -> TokenPieces:
+    """As `compute_token_pieces`, for a text that is cut already.
+
+    Args:
+        tokenizer: Any tokenizer.
+        text: What was cut, without lone surrogates.
+        tokens: Its ids.
+        limit: As for `compute_token_pieces`.
+    """
+    ids = tuple(tokens)
     units = _first_units(units_of(tokenizer, ids[: limit + _LOOKAHEAD]), limit)
     return TokenPieces(
         n_tokens=len(ids),
@@ -111,7 +137,27 @@ def compute_token_pieces(
         ids=ids,
         units=units,
         shown=sum(len(unit.ids) for unit in units),
+        text=text,
+        is_decomposed=not unicodedata.is_normalized("NFC", text),
+        is_replaced="\ufffd" in text,
     )
+
+
+def read_escapes(text: str) -> str:
+    r"""Read escapes such as `\n`, `\t`, `\u00e9` as the characters they stand for.
+
+    Args:
+        text: What was typed; a backslash that begins no escape stays, and `\\` is one backslash.
+    """
+    return _ESCAPE.sub(_read_escape, text)
+
+
+def _read_escape(found: "regex.Match[str]") -> str:
+    code = found["code"]
+    if code is None:
+        return _SHORT_ESCAPES[found["short"]]
+    number = int(code, 16)
+    return chr(number) if number <= 0x10FFFF else found[0]
 
 
 def units_of(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[TokenUnit, ...]:
@@ -176,6 +222,20 @@ def label_of_bytes(raw: bytes) -> str:
         _show_character(character, previous, inner)
         for character, previous in zip(text, ("", *text), strict=False)
     )
+
+
+def labels_of_units(units: Sequence[TokenUnit]) -> tuple[str, ...]:
+    """One label a token; the tokens of a character that is cut in three are 玛₁ 玛₂ 玛₃."""
+    labels: list[str] = []
+    for unit in units:
+        label = label_of_bytes(b"".join(unit.token_bytes))
+        several = len(unit.ids) > 1
+        labels += [label + (_subscript(i + 1) if several else "") for i in range(len(unit.ids))]
+    return tuple(labels)
+
+
+def _subscript(number: int) -> str:
+    return "".join(chr(0x2080 + int(digit)) for digit in str(number))
 
 
 def _show_character(character: str, previous: str, text: str) -> str:

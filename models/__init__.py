@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from models.encoder_decoder import EncoderDecoder
     from models.generation import Token, generate
     from models.initialise import build_decoder
+    from models.interventions import Interventions
     from models.loading import LoadedModel, load_model
     from models.registry import get_preset
     from models.sampling import SamplingConfig
@@ -35,6 +36,7 @@ _HOME = {
     "BeamConfig": "beam",
     "Decoder": "decoder",
     "EncoderDecoder": "encoder_decoder",
+    "Interventions": "interventions",
     "KVCache": "cache",
     "LoadedModel": "loading",
     "ModelConfig": "config",
@@ -56,6 +58,7 @@ __all__ = [
     "BeamConfig",
     "Decoder",
     "EncoderDecoder",
+    "Interventions",
     "KVCache",
     "LoadedModel",
     "ModelConfig",

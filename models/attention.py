@@ -29,7 +29,7 @@ from models.dropout import dropout
 from models.forward_pass import ForwardPass
 from models.norms import build_norm
 from models.rope import rotate
-from models.trace import tap, tap_mask
+from models.trace import tap
 
 
 def attention_scores(
@@ -48,8 +48,13 @@ def soft_cap(x: Tensor, cap: float | None) -> Tensor:
 def attention_pattern(
     scores: Float[Tensor, "B H T S"], mask: Bool[Tensor, "batch 1 T S"]
 ) -> Float[Tensor, "B H T S"]:
-    """Softmax over the keys that each query may attend to; in float32, as the fused kernel does."""
-    return scores.float().masked_fill(~mask, float("-inf")).softmax(dim=-1).to(scores.dtype)
+    """Softmax over the keys that each query may attend to; in float32, as the fused kernel does.
+
+    A query that may attend to nothing, under a painted mask, reads nothing: its row is 0, as in the
+    fused kernel. Softmax alone would give NaN.
+    """
+    weights = scores.float().masked_fill(~mask, float("-inf")).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0).to(scores.dtype)
 
 
 def _one_per_query_head(kv: Tensor, n_heads: int) -> Tensor:
@@ -146,8 +151,7 @@ class AttentionKernel:
     ) -> Tensor:
         scores = attention_scores(q, k, self.config)
         scores = tap(run.trace, f"{name}.scores", scores)
-        if run.trace is not None:
-            mask = tap_mask(run.trace, f"{name}.mask", mask)
+        mask = tap(run.trace, f"{name}.mask", mask)
         pattern = tap(run.trace, f"{name}.pattern", attention_pattern(scores, mask))
         pattern = dropout(pattern, self.dropout_rate, run.generator)
         return torch.matmul(pattern, _one_per_query_head(v, q.shape[1]))

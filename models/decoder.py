@@ -87,9 +87,7 @@ class Decoder(nn.Module):
             self.config, ids, valid=valid, cache=cache, trace=trace, generator=generator
         )
         try:
-            x = self._embed(ids, run)
-            for block in self.blocks:
-                x = recompute_in_backward(block, x, run) if recompute else block(x, run)
+            x = self._run_blocks(ids, run, recompute)
             if last_only:
                 x = x[:, -1:]
             logits = tap(trace, "logits", self.unembed(x))
@@ -100,6 +98,58 @@ class Decoder(nn.Module):
                 cache.give_back(run.claim)
             raise
         return logits
+
+    def states(
+        self,
+        ids: Int[Tensor, "B T"],
+        valid: Bool[Tensor, "B T"] | None = None,
+        trace: Trace | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        recompute: bool = False,
+    ) -> Float[Tensor, "B T D"]:
+        """What the head would read: the stream after the last block and the final norm.
+
+        Args:
+            ids: Token ids.
+            valid: False marks padding.
+            trace: What to record and edit; names are checked by whoever reads the states.
+            generator: Draws dropout; None drops nothing.
+            recompute: Keep no activations inside the blocks.
+
+        Raises:
+            ConfigError: No tokens, not two axes, or shapes that do not go together.
+            ContextError: Learned positions end before the text does.
+        """
+        check_inputs(ids, valid, None)
+        self._check_room(ids.shape[1], valid, None)
+        run = start_pass(
+            self.config, ids, valid=valid, cache=None, trace=trace, generator=generator
+        )
+        return self.final_norm(self._run_blocks(ids, run, recompute))
+
+    def _run_blocks(self, ids: Tensor, run: ForwardPass, recompute: bool) -> Tensor:
+        x = self._embed(ids, run)
+        for block in self.blocks:
+            x = recompute_in_backward(block, x, run) if recompute else block(x, run)
+        return x
+
+    def continue_from(
+        self, layer: int, x: Float[Tensor, "B T D"], *, trace: Trace | None = None
+    ) -> Float[Tensor, "B T V"]:
+        """Logits from the stream as it enters a block: what many passes share is computed once.
+
+        Args:
+            layer: The block to begin with.
+            x: `blocks.<layer>.resid_pre` of whole texts, without padding.
+            trace: What to record and edit from there on.
+        """
+        run = start_pass(
+            self.config, x[..., 0], valid=None, cache=None, trace=trace, generator=None
+        )
+        for block in self.blocks[layer:]:
+            x = block(x, run)
+        return tap(trace, "logits", self.unembed(x))
 
     def unembed(self, x: Float[Tensor, "B T D"]) -> Float[Tensor, "B T V"]:
         """Read a residual stream as logits: final norm, then head."""

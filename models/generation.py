@@ -10,7 +10,7 @@ Stopping is not asking.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,8 +20,10 @@ from torch import Tensor
 
 from models.cache import KVCache
 from models.decoder import Decoder
-from models.errors import ConfigError, ContextError
+from models.errors import ConfigError, ContextError, WeightError
+from models.interventions import Interventions
 from models.sampling import SamplingConfig, choose, filtered_scores
+from models.trace import Edit, Trace
 
 Finish = Literal["stop", "length", "context"]
 # Tokens a forward pass: others get their turn between two chunks. Measured with SmolLM2-135M,
@@ -49,6 +51,11 @@ class Token:
         drawn_probability: Its probability after them, under which it was drawn; 1 when greedy.
         rank: How many tokens had a higher logit; 0 is the model's first choice.
         alternatives: The most probable tokens, best first, this one possibly among them.
+        entropy_nats: Of the model's own distribution, -sum p ln p: 0 when it is sure, ln V when all
+            tokens are equally probable.
+        kept: The most probable tokens after penalty, temperature and filters, with the
+            probabilities under which one was drawn; when greedy, this one alone.
+        n_kept: How many tokens the filters left.
         finish: None while it goes on. `stop`: this is one of the stop ids; `length`: as many tokens
             as asked for; `context`: the model cannot read further.
     """
@@ -58,6 +65,9 @@ class Token:
     drawn_probability: float
     rank: int
     alternatives: tuple[Alternative, ...]
+    entropy_nats: float
+    kept: tuple[Alternative, ...]
+    n_kept: int
     finish: Finish | None
 
 
@@ -72,6 +82,7 @@ def generate(
     cache: KVCache | None = None,
     n_alternatives: int = 10,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+    changes: Interventions | None = None,
 ) -> Generator[Token, None, None]:
     """Continue a text.
 
@@ -86,6 +97,7 @@ def generate(
             makes one of the right size.
         n_alternatives: How many alternatives each token carries.
         turn: Entered for each forward pass; where several share a device, it makes them wait.
+        changes: What to change in every pass, at all of its tokens: heads scaled, vectors added.
 
     Yields:
         Tokens, the last one with `finish` set.
@@ -93,6 +105,7 @@ def generate(
     Raises:
         ConfigError: An empty prompt, no tokens asked for, or a cache that is not of this prompt.
         ContextError: The prompt leaves the model no room.
+        WeightError: The model's scores are no numbers.
     """
     sampling = sampling or SamplingConfig()
     ids = [int(token) for token in ids]
@@ -108,7 +121,8 @@ def generate(
         generator = torch.Generator(model.device).manual_seed(0)
     seen = torch.zeros(model.config.vocab_size, dtype=torch.bool, device=model.device)
     seen[torch.tensor(ids, device=model.device)] = True
-    logits = _prefill(model, ids, cache, turn)
+    edits = None if changes is None else changes.edits()
+    logits = _prefill(model, ids, cache, turn, edits)
     for count in range(1, room + 1):
         token = _pick(logits, seen, sampling, generator, n_alternatives)
         finish = _finish(token.id, stop_ids, count, room, max_new_tokens)
@@ -116,7 +130,7 @@ def generate(
         if finish is not None:
             return
         seen[token.id] = True
-        logits = _forward(model, [token.id], cache, turn)
+        logits = _forward(model, [token.id], cache, turn, edits)
 
 
 def _room(model: Decoder, ids: Sequence[int], max_new_tokens: int, cache: KVCache | None) -> int:
@@ -164,11 +178,12 @@ def _prefill(
     ids: Sequence[int],
     cache: KVCache,
     turn: Callable[[], AbstractContextManager[object]],
+    edits: Mapping[str, Edit] | None,
 ) -> Tensor:
     """Read what the cache does not hold yet; the logits after the last token."""
     start = int(cache.lengths[0])
     for at in range(start, len(ids), PREFILL_CHUNK):
-        logits = _forward(model, ids[at : at + PREFILL_CHUNK], cache, turn)
+        logits = _forward(model, ids[at : at + PREFILL_CHUNK], cache, turn, edits)
     return logits
 
 
@@ -177,10 +192,12 @@ def _forward(
     ids: Sequence[int],
     cache: KVCache,
     turn: Callable[[], AbstractContextManager[object]],
+    edits: Mapping[str, Edit] | None,
 ) -> Tensor:
+    trace = None if edits is None else Trace(edits=edits)
     with turn(), torch.inference_mode():
         row = torch.tensor([list(ids)], device=model.device)
-        return model(row, cache=cache, last_only=True)[0, -1]
+        return model(row, cache=cache, last_only=True, trace=trace)[0, -1]
 
 
 def _pick(
@@ -190,19 +207,37 @@ def _pick(
     generator: torch.Generator,
     n_alternatives: int,
 ) -> Token:
+    if not bool(logits.max().isfinite()):  # NaN is the highest of all, so it is found too
+        raise WeightError(
+            f"the scores of the next token have {float(logits.max())} as their highest, so none "
+            "can be chosen; the weights are damaged, or too large for their number format: try "
+            "float32",
+            code="logits-unusable",
+            found=str(float(logits.max())),
+        )
     with torch.inference_mode():
         scores = filtered_scores(logits, seen.nonzero()[:, 0], sampling)
         id_ = choose(scores, sampling.greedy, generator)
         probabilities = logits.float().softmax(dim=-1)
-        best = probabilities.topk(min(n_alternatives, probabilities.numel()))
+        kept: tuple[Alternative, ...] = (Alternative(id_, 1.0),)
+        if not sampling.greedy:
+            drawn = scores.softmax(dim=-1)
+            kept = _best(drawn, n_alternatives)
         return Token(
             id=id_,
             probability=float(probabilities[id_]),
-            drawn_probability=1.0 if sampling.greedy else float(scores.softmax(dim=-1)[id_]),
+            drawn_probability=1.0 if sampling.greedy else float(drawn[id_]),
             rank=int((logits > logits[id_]).sum()),
-            alternatives=tuple(
-                Alternative(int(i), float(p))
-                for i, p in zip(best.indices, best.values, strict=True)
-            ),
+            alternatives=_best(probabilities, n_alternatives),
+            entropy_nats=float(torch.special.entr(probabilities).sum()),
+            kept=kept,
+            n_kept=1 if sampling.greedy else int(scores.isfinite().sum()),
             finish=None,
         )
+
+
+def _best(probabilities: Tensor, n: int) -> tuple[Alternative, ...]:
+    """The most probable tokens, best first; none that is impossible."""
+    best = probabilities.topk(min(n, probabilities.numel()))
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return tuple(Alternative(id_, chance) for id_, chance in pairs if chance > 0)

@@ -53,7 +53,6 @@ import difflib
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping
 
-import torch
 from torch import Tensor
 
 from models.errors import ExplorerError
@@ -154,19 +153,3 @@ class Trace:
 def tap(trace: Trace | None, name: str, tensor: Tensor) -> Tensor:
     """Show one named activation to the trace, if there is one; returns it, edited if asked."""
     return tensor if trace is None else trace.visit(name, tensor)
-
-
-def tap_mask(trace: Trace, name: str, mask: Tensor) -> Tensor:
-    """`tap` for a mask; an edit must leave every query at least one key.
-
-    Raises:
-        TraceError: An edit left a query without any key, for which softmax has no value.
-    """
-    mask = trace.visit(name, mask)
-    blind = ~mask.any(dim=-1)
-    if bool(blind.any()):
-        query = int(torch.nonzero(blind)[0, -1])
-        raise TraceError(
-            f"the edit of {name!r} leaves query {query} no key to attend to; allow at least itself"
-        )
-    return mask

@@ -5,6 +5,7 @@
 // `more` and `total` count tokens; all ids of a long text are fetched from bytes route `ids_from`.
 // props.weights: a weight for each unit; props.selected: the chosen one. They change alone.
 // props.mode: 'plain' (six colours in turn), 'probability' (p) or 'weight' (w).
+// props.lanes: whether ids and bytes stand in two rows below, linked with the chips both ways.
 // props.readout: 'below' (a fixed place under the chips) or 'popover' (near the chip; on a phone at
 // the bottom of the screen). Event: 'token_click' {index}.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
@@ -19,7 +20,7 @@ else popover.remove();
 const panel = floating ? popover : readout;
 
 // --- one chip ------------------------------------------------------------------------------------
-const identity = unit => unit.ids.join(' ');
+const identity = unit => unit.ids.join(' ') || unit.t;  // a server tells no ids
 
 function build(unit) {
   const chip = node('span', {cls: 'chip', role: 'option', tabindex: '-1'});
@@ -88,6 +89,7 @@ function update() {
   chips = Array.from(box.children, holder => holder.firstChild);
   if (moved) dress(head);
   twins = group();
+  lanes();
   focused = Math.min(focused, Math.max(0, chips.length - 1));
   kit.rove(chips, focused);
   weigh();
@@ -100,6 +102,27 @@ function weigh() {
     dress();
   }
   select(props.selected ?? -1);
+}
+
+// --- ids and bytes in rows of their own ----------------------------------------------------------
+const lane = {ids: part('lane-ids'), bytes: part('lane-bytes')};
+
+function lanes() {
+  if (!props.lanes) return;
+  const hex = unit => (unit.hex ?? (unit.special ? [] : [hexOf(unit.t)])).join(' | ') || '\u2205';
+  const cells = read => units.map((unit, i) => node('span', {cls: 'cell', text: read(unit), 'data-index': i}));
+  lane.ids.replaceChildren(...cells(identity));
+  lane.bytes.replaceChildren(...cells(hex));
+  part('lanes').hidden = !units.length;
+}
+
+function link(index) {
+  for (const row of Object.values(lane)) {
+    row?.querySelector('.linked')?.classList.remove('linked');
+    row?.children[index]?.classList.add('linked');
+  }
+  for (const linked of box.querySelectorAll('.chip.linked')) linked.classList.remove('linked');
+  chips[index]?.classList.add('linked');
 }
 
 function group() {
@@ -134,6 +157,7 @@ function finish(value) {
     : '';
   part('legend').hidden = props.mode === 'plain' || !units.length;
   button.hidden = !props.copy || !units.length;
+  for (const other of [part('copy-text'), part('copy-json')]) other.hidden = button.hidden || !props.lanes;
   part('foot').hidden = button.hidden && !more;
   if (shown >= units.length) hide();
   else if (shown >= 0 && !floating) tell(shown);
@@ -157,7 +181,8 @@ function bars(alternatives) {
 }
 
 function describe(unit, index) {
-  const facts = [fact(say('position'), String(index)), fact(say('ids'), unit.ids.join(' '))];
+  const facts = [fact(say('position'), String(index))];
+  if (unit.ids.length) facts.push(fact(say('ids'), unit.ids.join(' ')));
   if (unit.p !== undefined && unit.p !== null) {
     const rank = unit.rank === undefined ? '' : ' \u00b7 ' + say('rank', {rank: unit.rank});
     facts.push(fact(say('probability'), kit.percent(unit.p, 2) + rank));
@@ -170,12 +195,15 @@ function describe(unit, index) {
   const kinds = [];
   if (unit.special) kinds.push(say('special'));
   if (unit.ids.length > 1) kinds.push(say('shared', {n: unit.ids.length}));
+  const times = twins.get(identity(unit))?.length ?? 1;
+  if (times > 1) kinds.push(say('repeated', {n: times}));
   const top = node('div', {cls: 'top'}, title, node('span', {cls: 'help', text: kinds.join(' \u00b7 ')}));
   return [top, list, ...(unit.alt?.length ? [bars(unit.alt)] : [])];
 }
 
 function tell(index) {
   mark(index);
+  if (props.lanes) link(index);
   shown = index;
   panel.replaceChildren(...describe(units[index], index));
   if (floating) place(chips[index]);
@@ -287,6 +315,24 @@ async function allIds() {
   return new TextDecoder().decode((await kit.load(`bytes/${from}`)).bytes);
 }
 kit.copyButton(part('copy'), say('copy'), say('copied'), allIds);
+if (props.lanes) {
+  const text = async () => {
+    const from = kit.plain(props.value)?.text_from;
+    if (!from) return units.map(unit => unit.t).join('');
+    return new TextDecoder().decode((await kit.load(`bytes/${from}`)).bytes);
+  };
+  const whole = async () => JSON.stringify({text: await text(), ids: JSON.parse(await allIds())});
+  kit.copyButton(part('copy-text'), say('copy_text'), say('copied'), text);
+  kit.copyButton(part('copy-json'), say('copy_json'), say('copied'), whole);
+  part('lane-ids').setAttribute('aria-label', say('ids'));
+  part('lane-bytes').setAttribute('aria-label', say('bytes'));
+  part('name-ids').textContent = say('ids');
+  part('name-bytes').textContent = say('bytes');
+  part('lanes').addEventListener('mouseover', event => {
+    const cell = event.target.closest('.cell');
+    if (cell && Number(cell.dataset.index) !== shown) tell(Number(cell.dataset.index));
+  });
+}
 kit.onTheme(element, () => { legend(); dress(); });
 // Drawn in a task of its own: Gradio has just spent one on the value.
 let due = 0;

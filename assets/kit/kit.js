@@ -205,6 +205,35 @@ window.glassboxKit ??= (() => {
     link.remove();
   }
 
+  /** A copy of a part of the page that carries its looks in itself. */
+  function withLooks(part) {
+    const copied = part.cloneNode(true), from = [part, ...part.querySelectorAll('*')];
+    [copied, ...copied.querySelectorAll('*')].forEach((one, i) => {
+      const looks = getComputedStyle(from[i]);
+      one.setAttribute('style', Array.from(looks, name => `${name}:${looks.getPropertyValue(name)}`).join(';'));
+    });
+    return copied;
+  }
+
+  /** Saves a part of the page, text and all, as a PNG picture on the page's own paper. */
+  async function savePicture(part, name) {
+    const {width, height} = {width: part.scrollWidth, height: part.scrollHeight}, zoom = 2;
+    const inner = new XMLSerializer().serializeToString(withLooks(part));
+    const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}">`
+      + `<foreignObject width="100%" height="100%">${inner}</foreignObject></svg>`;
+    const image = new Image();
+    image.src = 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(svg);
+    await image.decode();
+    const sheet = node('canvas'), pen = sheet.getContext('2d'), rim = 16;
+    sheet.width = zoom * (width + 2 * rim);
+    sheet.height = zoom * (height + 2 * rim);
+    pen.scale(zoom, zoom);
+    pen.fillStyle = getComputedStyle(document.body).getPropertyValue('--surface');
+    pen.fillRect(0, 0, width + 2 * rim, height + 2 * rim);
+    pen.drawImage(image, rim, rim);
+    download(sheet.toDataURL('image/png'), `${name}.png`);
+  }
+
   async function copy(text) {
     try {
       await navigator.clipboard.writeText(text);
@@ -248,6 +277,6 @@ window.glassboxKit ??= (() => {
   }
 
   return {speaker, plain, count, exact, percent, node, collapse, pieces, glyphs, visible, quoted,
-    codePoints, colour, css, inkOn, paint, onTheme, load, root, onExport, download, copy,
+    codePoints, colour, css, inkOn, paint, onTheme, load, root, onExport, download, savePicture, copy,
     copyButton, calmly, rove, calm, dark, fill, locale};
 })();

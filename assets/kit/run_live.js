@@ -13,7 +13,7 @@ const QUICK = 400, CALM = 1500, SELDOM = 5000;   // milliseconds between two que
 const BLOCK = 16;                                // steps asked from are a multiple: a class asks the same question
 const MOST_POINTS = 1000;
 const TILES = ['loss', 'validation', 'perplexity', 'rate', 'norm', 'speed', 'mfu', 'left'];
-const CHARTS = {loss: 'losses', perplexity: 'losses', rate: 'rates', norm: 'norms'};
+const CHARTS = {loss: 'losses', perplexity: 'losses', rate: 'rates', norm: 'norms', score: 'scores'};
 let run = null, timer = 0, asking = 0, data = null, told = '', drawn = '';
 const shown = {chart: 'loss', axis: 'steps', log: false, smooth: 0.6};
 
@@ -49,6 +49,8 @@ part('smooth').append(say('smooth'), smooth);
 smooth.addEventListener('input', () => { shown.smooth = Number(smooth.value); redraw(true); });
 part('csv').textContent = say('csv');
 part('zip').textContent = say('zip');
+part('tensorboard').textContent = say('tensorboard');
+part('tensorboard').title = say('tensorboard_help');
 
 // --- numbers in words --------------------------------------------------------------------------
 const digits = (value, n = 3) => (value == null || !Number.isFinite(value) ? '\u2013' : value.toFixed(n));
@@ -63,7 +65,7 @@ function duration(seconds) {
 }
 
 // --- asking ------------------------------------------------------------------------------------
-const fresh = () => ({starts: 0, have: 0, steps: [], tokens: [], losses: [], rates: [], norms: [], evaluated: [], samples: new Map(), last: null});
+const fresh = () => ({starts: 0, have: 0, steps: [], tokens: [], losses: [], rates: [], norms: [], evaluated: [], scores: [], samples: new Map(), last: null});
 const looked = () => !document.hidden && element.getClientRects().length > 0;
 
 function pace(state) {
@@ -114,6 +116,7 @@ function take(answer) {
   });
   data.have = answer.have;
   data.evaluated = answer.evaluated;
+  data.scores = answer.scores ?? [];
   for (const sample of answer.samples) data.samples.set(`${sample.step} ${sample.prompt}`, sample);
   data.last = answer;
   element.dataset.state = answer.state;
@@ -125,7 +128,8 @@ function take(answer) {
 /** What Python and the other views have to know. */
 function tell() {
   const {state, checkpoints} = data.last, now = `${run} ${state} ${checkpoints.length} ${checkpoints.at(-1)} ${data.starts}`;
-  window.dispatchEvent(new CustomEvent('glassbox:run', {detail: {target: props.chart, run, state, step: data.last.step, samples: [...data.samples.values()]}}));
+  window.dispatchEvent(new CustomEvent('glassbox:run', {detail: {target: props.chart, run, state, step: data.last.step,
+    validation: data.evaluated.at(-1)?.[3] ?? null, samples: [...data.samples.values()]}}));
   if (now === told) return;
   told = now;
   trigger('run_change', {run, state});
@@ -152,12 +156,14 @@ function show() {
   tiles.mfu.textContent = last.mfu == null ? '\u2013' : kit.percent(last.mfu, 0);
   tiles.left.textContent = last.state === 'running' ? duration(last.seconds_left) : '\u2013';
   part('csv').href = `${kit.root()}/glassbox/run/${run}/metrics.csv`;
+  part('tensorboard').href = `${kit.root()}/glassbox/run/${run}/tensorboard.zip`;
   const newest = last.checkpoints.at(-1);
   part('zip').hidden = newest === undefined;
   if (newest !== undefined) part('zip').href = `${kit.root()}/glassbox/run/${run}/step-${newest}.zip`;
   explain(last);
   part('fit').hidden = !overfits();
   if (overfits()) part('fit').textContent = say('overfit', facts_of_fit());
+  part('charts').lastChild.hidden = !data.scores.length;
   redraw(false);
 }
 
@@ -227,7 +233,17 @@ function smoothed(values, share) {
 
 const curve = (name, x, y, more = {}) => ({type: 'scatter', mode: 'lines', name, x, y, ...more});
 
+/** One line for each score that the objective measures; a press on a name hides its line. */
+function scoreTraces() {
+  const names = [...new Set(data.scores.map(row => row[1]))];
+  return names.map(name => {
+    const rows = data.scores.filter(row => row[1] === name);
+    return curve(props.words.en['score_' + name] ? say('score_' + name) : name, rows.map(row => row[0]), rows.map(row => row[2]), {mode: 'lines+markers', marker: {size: 4}});
+  });
+}
+
 function traces() {
+  if (shown.chart === 'score') return scoreTraces();
   const grow = shown.chart === 'perplexity' ? value => (value == null ? null : Math.exp(value)) : value => value;
   const xs = shown.axis === 'tokens' ? data.tokens : data.steps, column = shown.axis === 'tokens' ? 1 : 0;
   const values = data[CHARTS[shown.chart]];
@@ -258,16 +274,24 @@ function colour(made) {
 
 function redraw(forced) {
   if (!data?.last) return;
-  const state = `${data.have} ${data.evaluated.length} ${data.starts} ${run}`;
+  const state = `${data.have} ${data.evaluated.length} ${data.scores.length} ${data.starts} ${run}`;
   if (!forced && state === drawn) return;
   drawn = state;
+  const draw = message => window.dispatchEvent(new CustomEvent('glassbox:draw', {detail: {target: props.chart, message}}));
+  if (!data.steps.length && !data.evaluated.length) return draw(nothing_yet());
   const layout = {
     uirevision: `${run} ${shown.chart} ${shown.axis} ${shown.log}`, showlegend: true,
     xaxis: {title: {text: say('x_' + shown.axis)}, rangemode: 'tozero'},
     yaxis: {title: {text: say('y_' + shown.chart)}, type: shown.log ? 'log' : 'linear'},
   };
-  const message = {figure: {data: traces(), layout}};
-  window.dispatchEvent(new CustomEvent('glassbox:draw', {detail: {target: props.chart, message}}));
+  draw({figure: {data: traces(), layout}});
+}
+
+/** Before the first point: a sentence in place of two empty axes. */
+function nothing_yet() {
+  const hidden = {visible: false}, text = say('no_points');
+  const middle = {text, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5, showarrow: false};
+  return {figure: {data: [], layout: {xaxis: hidden, yaxis: hidden, annotations: [middle]}}};
 }
 
 // --- which run ---------------------------------------------------------------------------------

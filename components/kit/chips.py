@@ -19,8 +19,11 @@ _TEMPLATE = """
 <span class="ramp"></span><span class="high"></span></div>
 <div class="chips" role="listbox" tabindex="-1"></div>
 <div class="foot" hidden><button class="button copy" type="button" hidden></button>
-<span class="more"></span></div>
+<button class="button copy-text" type="button" hidden></button>
+<button class="button copy-json" type="button" hidden></button><span class="more"></span></div>
 <div class="readout"></div>
+<div class="lanes" hidden><span class="name-ids"></span><div class="lane lane-ids"></div>
+<span class="name-bytes"></span><div class="lane lane-bytes"></div></div>
 <div class="popover" popover="manual"></div>
 """
 
@@ -32,6 +35,7 @@ def build_token_chips(
     mode: ChipMode = "plain",
     readout: Literal["below", "popover"] = "below",
     copy: bool = False,
+    lanes: bool = False,
     value: dict[str, Any] | str | None = None,
     weights: Sequence[float] = (),
     selected: int = -1,
@@ -57,6 +61,9 @@ def build_token_chips(
         mode: What the colour means: nothing (six in turn), `p`, or `w`.
         readout: Where a unit's details appear: in a fixed place below, or beside the chip.
         copy: Whether a button copies the ids as a JSON list.
+        lanes: Whether ids and bytes also stand in rows of their own, linked with the chips, and
+            buttons copy the text and both as JSON; a text that is not drawn whole is fetched from
+            the bytes `"text_from"` of the value.
         value: What it shows first.
         weights: The first weights.
         selected: The unit that is chosen first; -1 is none.
@@ -73,6 +80,7 @@ def build_token_chips(
         mode=mode,
         readout=readout,
         copy=copy,
+        lanes=lanes,
         weights=list(weights),
         selected=selected,
     )

@@ -9,7 +9,8 @@ echo          words, names or letters repeated in the same order: makes inductio
 pairs         what goes with whom, asked again in another order
 song          verses with a refrain
 retelling     a text told twice, word for word
-rows          a row of different words, said again and again, and nothing else
+rows          a long row of different words, said two to four times, and nothing else
+short_rows    a short one that fills a small window; only where asked for
 first_rows    the same with a few dozen words; only where asked for
 """
 
@@ -28,6 +29,7 @@ from explorer.starter.games import (
     write_list,
     write_pairs,
     write_rows,
+    write_short_rows,
     write_sums,
 )
 from explorer.starter.held_out_en import held_out_phrasebook as held_out_phrases_en
@@ -69,11 +71,13 @@ _WRITERS: Mapping[str, tuple[_Writer, float]] = {
     "pairs": (write_pairs, 0.04),
     "song": (write_song, 0.02),
     "retelling": (write_retelling, 0.04),
-    "rows": (write_rows, 0.03),
+    "rows": (write_rows, 0.05),
+    "short_rows": (write_short_rows, 1.0),
     "first_rows": (write_first_rows, 1.0),
 }
+OPENING_KINDS = ("short_rows", "first_rows")
 # What the world consists of.
-KINDS = tuple(kind for kind in _WRITERS if kind != "first_rows")
+KINDS = tuple(kind for kind in _WRITERS if kind not in OPENING_KINDS)
 
 
 def build_voice(language: str, split: str) -> Voice:

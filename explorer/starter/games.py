@@ -20,7 +20,7 @@ from explorer.starter.template import render
 _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 _VOWELS = "aeiou"
 _SEPARATORS = {"en": (" ", ", ", "\n", " - "), "zh": ("、", "，", "\n")}
-CONTEXT_WORDS = 250  # about what the starter reads at once
+WINDOW_WORDS = 31  # with the separator a window of 32 tokens, see `recipe.py`
 _COLON = {"en": ": ", "zh": "："}
 
 
@@ -84,35 +84,51 @@ def write_echo(dice: Dice, voice: Voice) -> Document:
 
 
 def write_rows(dice: Dice, voice: Voice) -> Document:
-    """A row of different words or pieces, said again and again.
+    """A long row of different words, said two to four times.
 
-    No word foretells the next, but an earlier telling does: the shortest way to heads that look
-    one token back, and behind a copy.
+    No word foretells the next, but an earlier telling does.
     """
-    pool: Sequence[str] = _all_words(voice)
-    if dice.chance(0.4):
-        pool = words_zh.free_characters() if voice.language == "zh" else _draw_syllables(dice)
-    row = dice.sample(pool, dice.between(6, 32))
-    return _repeat_row(row, dice.between(40, 200), "rows", voice)
+    row = dice.sample(_single_words(voice), dice.between(8, 40))
+    return _say_again(row, len(row) * dice.between(2, 4), "rows", voice)
+
+
+def write_short_rows(dice: Dice, voice: Voice) -> Document:
+    """A short row of different words, said again and again until a window is full.
+
+    Every window then is a new row from its first word on: with rows cut anywhere, or seen twice,
+    a model learns them by heart before it learns to copy.
+    """
+    row = dice.sample(_single_words(voice), dice.between(4, 12))
+    return _say_again(row, WINDOW_WORDS, "short_rows", voice)
 
 
 def write_first_rows(dice: Dice, voice: Voice) -> Document:
-    """A row of a few dozen well-known words, said again and again.
+    """The same with a few dozen words.
 
-    With few words the two heads are found within some hundred steps, and they serve for all other
+    With few words the heads that copy form within some hundred steps, and serve for all other
     words at once; with the whole vocabulary from the beginning they take much longer.
     """
     pool = (*voice.lexicon.colours, *voice.lexicon.numbers, *voice.lexicon.foods)
     words = [word for word in pool if " " not in word]
-    row = dice.sample(words, dice.between(4, 24))
-    return _repeat_row(row, CONTEXT_WORDS, "first_rows", voice)
+    row = dice.sample(words, dice.between(4, 12))
+    return _say_again(row, WINDOW_WORDS, "first_rows", voice)
 
 
-def _repeat_row(row: Sequence[str], n_words: int, kind: str, voice: Voice) -> Document:
-    """The row, at least twice, as often as fits into so many words."""
-    separator = " " if voice.language == "en" else ""
-    times = max(2, n_words // len(row))
-    return plain(separator.join([*row] * times), kind, voice)
+def _single_words(voice: Voice) -> Sequence[str]:
+    """Words that are one token each, or in Chinese characters that are no word.
+
+    Where many items began with the same token, its earlier place would not tell which follows.
+    """
+    if voice.language == "zh":
+        return words_zh.free_characters()
+    return [word for word in _all_words(voice) if word.isalpha()]
+
+
+def _say_again(row: Sequence[str], n_words: int, kind: str, voice: Voice) -> Document:
+    """The row over and over, so many words in all, each with its space before it."""
+    space = " " if voice.language == "en" else ""
+    words = [row[place % len(row)] for place in range(n_words)]
+    return plain("".join(space + word for word in words), kind, voice)
 
 
 def _draw_row(dice: Dice, voice: Voice) -> list[str]:
@@ -133,12 +149,7 @@ def _draw_pieces(dice: Dice) -> list[str]:
         return [
             "".join(dice.pick(_CONSONANTS) for _ in range(dice.between(1, 5))) for _ in range(16)
         ]
-    return _draw_syllables(dice)[:16]
-
-
-def _draw_syllables(dice: Dice) -> list[str]:
-    """Different syllables of a consonant and a vowel, in random order."""
-    return dice.shuffled([consonant + vowel for consonant in _CONSONANTS for vowel in _VOWELS])
+    return [dice.pick(_CONSONANTS) + dice.pick(_VOWELS) for _ in range(16)]
 
 
 def _all_words(voice: Voice) -> list[str]:

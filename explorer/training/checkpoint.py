@@ -21,16 +21,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from explorer.training.durable_files import flush_files, flush_folder, write_json_durably
+from explorer.training.learner import chat_of, write_learner_files
 from explorer.training.run_folder import RunFolder, checkpoint_name
 from explorer.training.saved_state import UNREADABLE
 from explorer.training.training_state import TrainingState
+from explorer.training.tuning_config import TuningConfig
 from models.decoder import Decoder
 from models.errors import WeightError
 from models.loading import load_model
 from models.saving import save_model
-from models.tokenizers import Tokenizer
+from models.tokenizers import ChatTemplate, Tokenizer
 
 TRAINING_FILE = "training.pt"
 SEAL_FILE = "checkpoint.json"
@@ -68,7 +71,13 @@ class Restored:
 
 
 def save_checkpoint(
-    run: RunFolder, state: TrainingState, tokenizer: Tokenizer | None, *, keep: int | None = None
+    run: RunFolder,
+    state: TrainingState,
+    tokenizer: Tokenizer | None,
+    *,
+    keep: int | None = None,
+    best: int | None = None,
+    tuning: TuningConfig | None = None,
 ) -> SavedCheckpoint:
     """Write a checkpoint, then drop what is no longer kept.
 
@@ -77,6 +86,8 @@ def save_checkpoint(
         state: What to write.
         tokenizer: Goes with the model; None where the run has none.
         keep: Newest checkpoints that stay; None keeps all.
+        best: Step of one that stays in any case.
+        tuning: What a fine-tuning adds to the model.
 
     Raises:
         OSError: It cannot be written; the older ones are as they were.
@@ -87,14 +98,15 @@ def save_checkpoint(
     unfinished = run.path / f"{_UNFINISHED}{name}"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        n_bytes = _write(unfinished, model, values, tokenizer)
+        chat = chat_of(run, tokenizer, tuning)
+        n_bytes = _write(unfinished, model, values, tokenizer, chat, state.model, tuning)
         shutil.rmtree(run.path / name, ignore_errors=True)  # of a run that went on from before it
         unfinished.rename(run.path / name)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     flush_folder(run.path)
-    _drop_old(run, keep)
+    _drop_old(run, keep, best)
     return SavedCheckpoint(name, n_bytes)
 
 
@@ -138,11 +150,19 @@ def _put_aside(run: RunFolder, *, beyond: int) -> None:
 
 
 def _write(
-    folder: Path, model: Decoder, values: dict[str, Any], tokenizer: Tokenizer | None
+    folder: Path,
+    model: Decoder,
+    values: dict[str, Any],
+    tokenizer: Tokenizer | None,
+    chat: ChatTemplate | None,
+    learner: nn.Module,
+    tuning: TuningConfig | None,
 ) -> int:
     folder.mkdir(parents=True)
     try:
-        save_model(folder, model, tokenizer=tokenizer)
+        save_model(folder, model, tokenizer=tokenizer, chat=chat)
+        if tuning is not None:
+            write_learner_files(folder, learner, tuning)
         torch.save(values, folder / TRAINING_FILE)
     except (RuntimeError, WeightError) as error:
         if isinstance(error, WeightError) and error.code != "model-not-written":
@@ -151,15 +171,18 @@ def _write(
         full = shutil.disk_usage(folder).free < FULL_BYTES
         raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error
     n_bytes = flush_files(folder)
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
     write_json_durably(folder / SEAL_FILE, {"step": values["step"], "sizes": sizes})
     return n_bytes
 
 
-def _drop_old(run: RunFolder, keep: int | None) -> None:
+def _drop_old(run: RunFolder, keep: int | None, best: int | None = None) -> None:
     steps = run.checkpoint_steps()
     if keep is not None:
         for step in steps[:-keep]:
+            if step == best:
+                continue
             shutil.rmtree(run.checkpoint(step), ignore_errors=True)
     for step in steps[:-KEPT_TRAINING_FILES]:
         (run.checkpoint(step) / TRAINING_FILE).unlink(missing_ok=True)

@@ -16,7 +16,7 @@ waits for the others. A run of one process calls the same functions, and nothing
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -115,7 +115,7 @@ def disconnect(processes: Processes) -> None:
         torch.distributed.destroy_process_group()
 
 
-def wrap_model(model: Decoder, processes: Processes, shared_by: SharedBy) -> nn.Module:
+def wrap_model(model: nn.Module, processes: Processes, shared_by: SharedBy) -> nn.Module:
     """What to call in training in place of `model`, so that gradients are those of all processes.
 
     Optimiser, averages and checkpoints go on with `model` itself, whose parameters keep their
@@ -134,15 +134,15 @@ def wrap_model(model: Decoder, processes: Processes, shared_by: SharedBy) -> nn.
     if processes.world == 1:
         return model
     if shared_by == "fsdp":
-        if model.config.moe is not None:
+        if isinstance(model, Decoder) and model.config.moe is not None:
             raise _setting_error("fsdp does not go with experts; choose ddp")
-        return _shard(model, processes)
+        return _shard(cast(Decoder, model), processes)
     on_gpu = processes.device_type == "cuda"
     return nn.parallel.DistributedDataParallel(
         model,
         device_ids=[processes.local_rank] if on_gpu else None,
         # an expert that no token chose has no gradient, and DDP would wait for it
-        find_unused_parameters=model.config.moe is not None,
+        find_unused_parameters=isinstance(model, Decoder) and model.config.moe is not None,
     )
 
 

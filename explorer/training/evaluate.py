@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
+from torch import nn
 
-from explorer.training.objectives.objective import Examples, LossFunction
+from explorer.training.learner import decoder_of
+from explorer.training.objectives.objective import Batch, Examples, LossFunction, Scores
 from models.decoder import Decoder
 from models.generation import generate
 from models.sampling import SamplingConfig
@@ -16,7 +18,7 @@ from models.tokenizers import Tokenizer
 
 
 def compute_mean_loss(
-    model: Decoder,
+    model: nn.Module,
     examples: Examples,
     compute_loss_sum: LossFunction,
     *,
@@ -35,17 +37,50 @@ def compute_mean_loss(
         batch_size: Examples of a pass.
         most_batches: Batches that are read; None is all.
     """
-    n_batches = -(-examples.n_examples // batch_size)
-    if most_batches is not None:
-        n_batches = min(n_batches, most_batches)
     total, n_targets = 0.0, 0
     with torch.no_grad():
-        for start in range(0, n_batches * batch_size, batch_size):
-            end = min(start + batch_size, examples.n_examples)
-            batch = examples.batch(np.arange(start, end)).to(model.device)
+        for batch in _batches(model, examples, batch_size, most_batches):
             total += float(compute_loss_sum(model, batch, None, False))
             n_targets += batch.count_targets()
     return total / n_targets if n_targets else float("nan")
+
+
+def compute_mean_scores(
+    model: nn.Module,
+    examples: Examples,
+    compute_scores: Scores,
+    *,
+    batch_size: int,
+    most_batches: int | None,
+) -> Mapping[str, float]:
+    """Mean of each score over rows, with dropout off.
+
+    Args:
+        model: The model.
+        examples: A part of the data.
+        compute_scores: The scores of the objective.
+        batch_size: Examples of a pass.
+        most_batches: Batches that are read; None is all.
+    """
+    found: dict[str, list[torch.Tensor]] = {}
+    with torch.no_grad():
+        for batch in _batches(model, examples, batch_size, most_batches):
+            for name, values in compute_scores(model, batch).items():
+                found.setdefault(name, []).append(values)
+    return {name: float(torch.cat(values).mean()) for name, values in found.items()}
+
+
+def _batches(
+    model: nn.Module, examples: Examples, batch_size: int, most_batches: int | None
+) -> Iterator[Batch]:
+    """The first batches of a part, where the model is."""
+    n_batches = -(-examples.n_examples // batch_size)
+    if most_batches is not None:
+        n_batches = min(n_batches, most_batches)
+    device = decoder_of(model).device
+    for start in range(0, n_batches * batch_size, batch_size):
+        end = min(start + batch_size, examples.n_examples)
+        yield examples.batch(np.arange(start, end)).to(device)
 
 
 def write_sample(
@@ -56,6 +91,7 @@ def write_sample(
     n_tokens: int,
     temperature: float,
     seed: int,
+    special: bool = False,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> str:
     """Let the model go on from a prompt.
@@ -67,12 +103,13 @@ def write_sample(
         n_tokens: Tokens to write, fewer where the context ends.
         temperature: Of the draws; 0 takes the likeliest token.
         seed: Of the draws.
+        special: Whether special tokens in the prompt count as such, as those of a chat template do.
         turn: Entered for each forward pass; where several share a device, it makes them wait.
 
     Returns:
         What it wrote, without the prompt.
     """
-    ids = tokenizer.encode(prompt) or [tokenizer.eos_id or 0]
+    ids = tokenizer.encode(prompt, special) or [tokenizer.eos_id or 0]
     room = max(1, model.config.context_length - n_tokens)
     ids = ids[-room:]
     written: list[int] = []

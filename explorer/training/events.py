@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-StopReason = Literal["done", "stopped", "kept"]
+StopReason = Literal["done", "stopped", "kept", "patience"]
 MOST_COUNT = 2**53  # what JavaScript reads exactly
 
 
@@ -107,6 +107,19 @@ class Evaluated(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Scored(Event):
+    """A score on the held-out part, with dropout off.
+
+    Args:
+        name: As the objective calls it: `accuracy`, `margin`.
+        value: Mean over its rows.
+    """
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class CopiedSpan:
     """A piece of a sample that stands in the training text word for word.
 
@@ -168,7 +181,8 @@ class Finished(Event):
     """The run has ended as it should.
 
     Args:
-        reason: All steps done; stopped by request; stopped by request with a last checkpoint.
+        reason: All steps done; stopped by request; stopped by request with a last checkpoint; the
+            held-out loss did not fall any more.
     """
 
     reason: StopReason
@@ -191,7 +205,9 @@ class Failed(Event):
     last_good: str = ""
 
 
-AnyEvent = Started | Step | Evaluated | Sampled | Saved | Paused | Resumed | Finished | Failed
+AnyEvent = (
+    Started | Step | Evaluated | Scored | Sampled | Saved | Paused | Resumed | Finished | Failed
+)
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(AnyEvent)}
 
 

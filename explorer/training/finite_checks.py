@@ -8,7 +8,6 @@ embedding to the logits, then gradients.
 import torch
 from torch import Tensor, nn
 
-from models.decoder import Decoder
 from models.trace import Trace
 
 
@@ -31,7 +30,7 @@ class _FirstNonFinite(Trace):
 
 
 def find_non_finite(
-    model: Decoder, ids: Tensor, *, generator: torch.Generator | None = None
+    model: nn.Module, ids: Tensor, *, generator: torch.Generator | None = None
 ) -> str | None:
     """Name of the first tensor that holds NaN or infinity, or None.
 

@@ -22,6 +22,7 @@ from explorer.training.events import (
     Resumed,
     Sampled,
     Saved,
+    Scored,
     Started,
     Step,
 )
@@ -46,6 +47,7 @@ class RunHistory:
         self._tail = EventTail(self._file)
         self.steps: list[Step] = []
         self.evaluated: list[Evaluated] = []
+        self.scores: list[Scored] = []
         self.samples: list[Sampled] = []
         self.saved: list[Saved] = []
         self.turns: list[Started | Paused | Resumed | Finished | Failed] = []
@@ -125,12 +127,14 @@ class RunHistory:
         if isinstance(event, Started):
             self.n_starts += 1
             self.first_at = event.at if self.first_at is None else self.first_at
-            for column in (self.steps, self.evaluated, self.samples, self.saved):
+            for column in (self.steps, self.evaluated, self.scores, self.samples, self.saved):
                 _drop_after(column, event.step)
         if isinstance(event, Step):
             self.steps.append(event)
         elif isinstance(event, Evaluated):
             self.evaluated.append(event)
+        elif isinstance(event, Scored):
+            self.scores.append(event)
         elif isinstance(event, Sampled):
             self.samples.append(event)
         elif isinstance(event, Saved):
@@ -140,7 +144,7 @@ class RunHistory:
 
 
 def _drop_after(
-    column: list[Step] | list[Evaluated] | list[Sampled] | list[Saved], step: int
+    column: list[Step] | list[Evaluated] | list[Scored] | list[Sampled] | list[Saved], step: int
 ) -> None:
     steps = [event.step for event in column]
     del column[bisect_right(steps, step) :]

@@ -23,7 +23,6 @@ from models.loading import LoadedModel, load_model
 from models.optimizer_file import read_optimizer_state
 from models.saving import save_model
 
-INITIAL_FOLDER = "initial"
 MOMENTS_FILE = "optimiser.pt"
 PACKED_ENDINGS = (".pth", ".pt", ".bin")
 NO_MOMENTS = "optimizer-missing"
@@ -47,7 +46,7 @@ def write_initial(run: RunFolder, loaded: LoadedModel, source: Path) -> None:
         raise ConfigError(
             f"{problem}; take its configuration for the run", code="run-setting", problem=problem
         )
-    folder = run.path / INITIAL_FOLDER
+    folder = run.initial_folder
     save_model(folder, loaded.model)
     if source.suffix in PACKED_ENDINGS:
         try:
@@ -72,7 +71,7 @@ def begin_from_initial(run: RunFolder, state: TrainingState) -> bool:
     Raises:
         JobError: The weights are there and cannot be used.
     """
-    folder = run.path / INITIAL_FOLDER
+    folder = run.initial_folder
     if not folder.is_dir():
         return False
     try:
@@ -86,10 +85,11 @@ def begin_from_initial(run: RunFolder, state: TrainingState) -> bool:
         state.restore(weights, values)
     except UNREADABLE as error:
         raise JobError(
-            f"the weights that run {run.id} begins from cannot be used ({error}); start a new run",
+            f"the weights that the run {run.title} begins from cannot be used ({error}); start a "
+            "new run",
             code="run-file",
-            run=run.id,
-            file=INITIAL_FOLDER,
+            run=run.title,
+            file=run.initial_folder.name,
             problem=str(error),
         ) from None
     return True

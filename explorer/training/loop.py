@@ -17,10 +17,11 @@ import traceback
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
+from explorer.training.best_step import find_best
 from explorer.training.checkpoint import restore_newest, save_checkpoint
 from explorer.training.devices import (
     choose_device,
@@ -35,7 +36,7 @@ from explorer.training.distributed import (
     disconnect,
     hear_first,
 )
-from explorer.training.evaluate import compute_mean_loss
+from explorer.training.evaluate import compute_mean_loss, compute_mean_scores
 from explorer.training.event_log import EventLog, read_events
 from explorer.training.events import (
     Evaluated,
@@ -46,12 +47,14 @@ from explorer.training.events import (
     Resumed,
     Sampled,
     Saved,
+    Scored,
     Started,
     Step,
     StopReason,
 )
 from explorer.training.initial_weights import begin_from_initial
-from explorer.training.objectives import get_objective
+from explorer.training.learner import load_learner
+from explorer.training.objectives import objective_of
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import ACTIONS, Action, RunFolder
 from explorer.training.run_lock import hold_lock
@@ -63,6 +66,7 @@ from models.costs import count_operations
 from models.counting import count_parameters
 from models.errors import ExplorerError
 
+E = TypeVar("E", bound=Event)
 PAUSE_CHECK_S = 0.1
 # Written at the start and taken away when the disk is full: room to say so.
 RESERVE_BYTES = 64 * 1024
@@ -167,6 +171,9 @@ class TrainingLoop:
                 self._seen = frozenset()
                 yield self._step()
                 yield from self._look()
+                if 0 < self._config.watch.patience <= self._best.n_worse:
+                    yield self._note(Finished, reason="patience")
+                    return
             yield self._note(Finished, reason="done")
         except GeneratorExit:
             if self._state.step != saved_step:
@@ -175,7 +182,7 @@ class TrainingLoop:
 
     def _open(self) -> None:
         config = self._config
-        self._objective = get_objective(config.objective)
+        self._objective = objective_of(config)
         self._data = self._objective.open_data(self._run, config)
         self._samples = SampleWriter(self._run, config)
         self._state = self._make_state()
@@ -183,9 +190,10 @@ class TrainingLoop:
         restored = restore_newest(self._run, self._state)
         if restored.damaged and restored.step is None:
             self._state = self._make_state()
-        if restored.step is None:
+        if restored.step is None and config.tuning is None:
             begin_from_initial(self._run, self._state)
         step = self._state.step
+        self._best = find_best(e for e in earlier if e.step <= step)
         self._resumed = restored.step is not None
         self._damaged = restored.damaged
         self._lost_steps = max(0, max((e.step for e in earlier), default=0) - step)
@@ -193,7 +201,13 @@ class TrainingLoop:
         self._seen = frozenset(type(e) for e in earlier if self._resumed and e.step == step)
 
     def _make_state(self) -> TrainingState:
-        return make_state(self._config, self._data, self._processes, shared_by=self._shared_by)
+        return make_state(
+            self._config,
+            self._data,
+            self._processes,
+            shared_by=self._shared_by,
+            learner=load_learner(self._run, self._config, self._processes.device),
+        )
 
     def _start(self) -> Event:
         config, feed = self._config, self._state.feed
@@ -232,7 +246,7 @@ class TrainingLoop:
 
     def _look(self) -> Generator[Event, None, None]:
         """Evaluate, sample and save, where it is time: at the start, at intervals, at the end."""
-        watch, step = self._config.watch, self._state.step
+        watch, step, is_best = self._config.watch, self._state.step, False
 
         def due(kind: type[Event], every: int) -> bool:
             ends = step in (0, self._config.n_steps)
@@ -240,13 +254,16 @@ class TrainingLoop:
 
         with self._state.averaged():
             if due(Evaluated, watch.evaluate_every):
-                yield self._evaluate()
+                evaluated = self._evaluate()
+                yield evaluated
+                yield from self._score()
+                is_best = self._best.take(evaluated)
             if due(Sampled, watch.sample_every):
                 yield from self._sample()
-        if due(Saved, watch.save_every):
+        if due(Saved, watch.save_every) or (is_best and watch.keep_best):
             yield self._save()
 
-    def _evaluate(self) -> Event:
+    def _evaluate(self) -> Evaluated:
         begun = time.perf_counter()
         training_loss, validation_loss = (
             compute_mean_loss(
@@ -266,6 +283,20 @@ class TrainingLoop:
             duration_s=time.perf_counter() - begun,
         )
 
+    def _score(self) -> Generator[Event, None, None]:
+        """What the objective measures besides its loss, on the held-out part."""
+        if self._objective.compute_scores is None:
+            return
+        scores = compute_mean_scores(
+            self._state.model,
+            self._data.validation,
+            self._objective.compute_scores,
+            batch_size=self._config.data.batch_size,
+            most_batches=self._config.watch.evaluation_batches,
+        )
+        for name, value in scores.items():
+            yield self._note(Scored, name=name, value=value)
+
     def _sample(self) -> Generator[Event, None, None]:
         for prompt, text, copied in self._samples.write(self._state.model):
             yield self._note(
@@ -279,7 +310,12 @@ class TrainingLoop:
     def _save(self) -> Event:
         begun = time.perf_counter()
         saved = save_checkpoint(
-            self._run, self._state, self._samples.tokenizer, keep=self._config.watch.keep
+            self._run,
+            self._state,
+            self._samples.tokenizer,
+            keep=self._config.watch.keep,
+            best=self._best.step if self._config.watch.keep_best else None,
+            tuning=self._config.tuning,
         )
         duration_s = time.perf_counter() - begun
         return self._note(Saved, folder=saved.name, n_bytes=saved.n_bytes, duration_s=duration_s)
@@ -326,11 +362,11 @@ class TrainingLoop:
             )
         )
 
-    def _note(self, kind: type[Event], **values: Any) -> Event:
+    def _note(self, kind: type[E], **values: Any) -> E:
         """Write an event of this moment down."""
         return self._write(kind(step=self._state.step, at=time.time(), **values))
 
-    def _write(self, event: Event) -> Event:
+    def _write(self, event: E) -> E:
         if self._log is not None:
             self._log.append(event, durable=isinstance(event, DURABLE))
         return event

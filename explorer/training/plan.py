@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from explorer.home import find_home_folder
+from explorer.tokenizer_lab.kept import KEPT_PREFIX, KeptTokenizers
 from explorer.training.sample_texts import SAMPLE_TEXTS
 from explorer.training.setup import RunSetup, check_tokenizer, model_of
 from models.counting import count_parameters
@@ -52,14 +54,18 @@ class Plan:
     operations: float | None
 
 
-def compute_plan(setup: RunSetup) -> Plan:
+def compute_plan(setup: RunSetup, kept: KeptTokenizers | None = None) -> Plan:
     """Count what the form asks for.
+
+    Args:
+        setup: What the form says.
+        kept: Where a tokenizer that was made before is found; None is the usual place.
 
     Raises:
         ConfigError: Values that cannot be used.
     """
     check_tokenizer(setup)
-    vocab_size, is_guess = _vocabulary(setup)
+    vocab_size, is_guess = _vocabulary(setup, kept)
     counted = count_parameters(model_of(setup, vocab_size))
     per_step = setup.context * setup.batch_size * setup.accumulate
     _require_whole(setup, per_step)
@@ -87,7 +93,10 @@ def _require_whole(setup: RunSetup, per_step: float) -> None:
     assert isinstance(per_step, int)
 
 
-def _vocabulary(setup: RunSetup) -> tuple[int, bool]:
+def _vocabulary(setup: RunSetup, kept: KeptTokenizers | None) -> tuple[int, bool]:
+    if setup.tokenizer.startswith(KEPT_PREFIX):
+        found = (kept or KeptTokenizers(find_home_folder())).find(setup.tokenizer)
+        return found.vocab_size, False
     if setup.tokenizer == "gpt2":
         return GPT2_VOCABULARY, False
     if setup.tokenizer == "bpe":

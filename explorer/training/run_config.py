@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from explorer.training.tuning_config import TuningConfig
 from models.config import ModelConfig
 from models.errors import ConfigError
 
@@ -162,6 +163,8 @@ class WatchConfig:
         temperature: Of its draws; 0 takes the likeliest token.
         save_every: Steps between two checkpoints.
         keep: Newest checkpoints that stay on the disk; None keeps all.
+        keep_best: Whether the weights with the lowest held-out loss so far are saved, and stay.
+        patience: Evaluations in a row without a lower held-out loss that end the run; 0 is never.
     """
 
     evaluate_every: int = 20
@@ -172,10 +175,12 @@ class WatchConfig:
     temperature: float = 0.0
     save_every: int = 100
     keep: int | None = None
+    keep_best: bool = False
+    patience: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompts", tuple(self.prompts))
-        for name in ("evaluate_every", "sample_every", "save_every"):
+        for name in ("evaluate_every", "sample_every", "save_every", "patience"):
             _require_whole(name, getattr(self, name), 0)
         _require_whole("sample_tokens", self.sample_tokens, 1)
         for name in ("evaluation_batches", "keep"):
@@ -210,6 +215,7 @@ class RunConfig:
         n_threads: CPU threads; the last bits of a sum depend on them. 0 takes what the machine has.
         tokenizer: What cut the text, for the page; its files are in the run folder.
         versions: Package -> version of whoever made the configuration.
+        tuning: What a fine-tuning does besides; None for a run that begins from nothing.
     """
 
     name: str
@@ -229,6 +235,7 @@ class RunConfig:
     n_threads: int = 0
     tokenizer: str = ""
     versions: tuple[tuple[str, str], ...] = field(default=())
+    tuning: TuningConfig | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "versions", tuple((a, b) for a, b in self.versions))
@@ -250,6 +257,7 @@ class RunConfig:
                 0 < self.ema_decay < 1,
                 f"ema_decay={self.ema_decay!r} must lie between 0 and 1; 0.999 is usual",
             )
+            _require(self.tuning is None, "a fine-tuning keeps no average; leave ema_decay out")
 
     @property
     def balances_experts(self) -> bool:

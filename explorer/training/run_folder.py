@@ -6,6 +6,8 @@
         text.txt               the text as it came
         tokens/*.npy           token ids of the training part and of the held-out part
         tokenizer/             what cut it
+        initial/               weights that it begins from, where it does not begin from nothing
+        examples/*.jsonl       examples of a fine-tuning, in place of text and tokens
         events.jsonl           what happened, append-only
         control.json           what is asked of the process: go on, pause, stop, keep
         lock.json              the process that works here: who, since when, still alive
@@ -30,6 +32,7 @@ from explorer.training.run_config_json import run_config_from_json, run_config_t
 from models.errors import ConfigError, JobError
 
 Action = Literal["run", "pause", "stop", "keep"]
+TuningPart = Literal["training", "validation", "test"]
 ACTIONS: tuple[Action, ...] = ("run", "pause", "stop", "keep")
 # Below the folder of the app.
 RUNS_FOLDER = "runs"
@@ -61,6 +64,15 @@ class RunFolder:
     def id(self) -> str:
         """Its name."""
         return self.path.name
+
+    @property
+    def title(self) -> str:
+        """What messages call it: its name, or the beginning of its id where it has none."""
+        try:
+            name = self.read_about().get("name")
+        except JobError:
+            name = None
+        return name if isinstance(name, str) and name else self.id[:8]
 
     @property
     def config_file(self) -> Path:
@@ -106,6 +118,19 @@ class RunFolder:
         """Token ids of a part of the text."""
         return self.path / "tokens" / f"{part}.npy"
 
+    @property
+    def initial_folder(self) -> Path:
+        """Weights that it begins from; not there where it begins from nothing."""
+        return self.path / "initial"
+
+    def examples_file(self, part: TuningPart) -> Path:
+        """Examples of a part of the data, of a fine-tuning."""
+        return self.path / "examples" / f"{part}.jsonl"
+
+    def reference_file(self, part: TuningPart) -> Path:
+        """What the model before the first step says of preferences."""
+        return self.path / "reference" / f"{part}.npy"
+
     def checkpoint(self, step: int) -> Path:
         """Folder of the checkpoint of that step, whether it is there or not."""
         return self.path / checkpoint_name(step)
@@ -136,10 +161,10 @@ class RunFolder:
             return run_config_from_json(values)
         except ConfigError as error:
             raise JobError(
-                f"config.json of run {self.id} cannot be used: {error.message}; put the file back "
-                "as it was, or start a new run",
+                f"config.json of the run {self.title} cannot be used: {error.message}; put the "
+                "file back as it was, or start a new run",
                 code="run-config",
-                run=self.id,
+                run=self.title,
                 problem=error.message,
             ) from None
 
@@ -185,18 +210,19 @@ class RunFolder:
                 run=self.id,
             ) from None
         except (OSError, ValueError, RecursionError) as error:
-            raise _unreadable(self.id, path.name, str(error)) from None
+            raise self._unreadable(path, str(error)) from None
         if not isinstance(values, dict):
-            raise _unreadable(self.id, path.name, "it holds no object")
+            raise self._unreadable(path, "it holds no object")
         return values
 
-
-def _unreadable(run: str, file: str, problem: str) -> JobError:
-    return JobError(
-        f"{file} of run {run} cannot be read ({problem}); put the file back as it was, or start a "
-        "new run",
-        code="run-file",
-        run=run,
-        file=file,
-        problem=problem,
-    )
+    def _unreadable(self, path: Path, problem: str) -> JobError:
+        # the name of the run stands in the file that is most often the broken one
+        title = self.id[:8] if path == self.about_file else self.title
+        return JobError(
+            f"{path.name} of the run {title} cannot be read ({problem}); put the file back as it "
+            "was, or start a new run",
+            code="run-file",
+            run=title,
+            file=path.name,
+            problem=problem,
+        )

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from explorer.datasets.text import read_text, tokenize_text
 from explorer.datasets.windows import count_windows
-from explorer.errors import Stopped, TokenizerError
-from explorer.training.prepare import RunText
+from explorer.errors import TokenizerError
+from explorer.home import find_home_folder
+from explorer.tokenizer_lab.kept import KEPT_PREFIX, KeptTokenizers
+from explorer.training.prepare import RunText, make_check
 from explorer.training.run_config import RunConfig
 from explorer.training.sample_texts import SAMPLE_TEXTS
 from explorer.training.setup import RunSetup, build_run_config, check_tokenizer
@@ -71,14 +73,29 @@ def describe_text(setup: RunSetup) -> str:
     return setup.text if setup.text in SAMPLE_TEXTS else Path(setup.text).name
 
 
-def build_tokenizer(setup: RunSetup, text: str) -> Tokenizer:
+def build_tokenizer(
+    setup: RunSetup,
+    text: str,
+    kept: KeptTokenizers | None = None,
+    *,
+    cancelled: Callable[[], bool] | None = None,
+) -> Tokenizer:
     """The tokenizer that the form asks for; one of characters or byte pairs is made of this text.
 
+    Args:
+        setup: What the form says.
+        text: The text of the run.
+        kept: Where a tokenizer that was made or uploaded before is found; None is the usual place.
+        cancelled: Asked after each pair that is joined; True ends it.
+
     Raises:
+        Stopped: `cancelled` became true.
         ConfigError: It is unknown, or its vocabulary cannot have this size.
         TokenizerError: The text has too little in it, or GPT-2's files are not installed.
     """
     check_tokenizer(setup)
+    if setup.tokenizer.startswith(KEPT_PREFIX):
+        return (kept or KeptTokenizers(find_home_folder())).open(setup.tokenizer)
     if setup.tokenizer == "characters":
         from models.tokenizers.characters import train_character_tokenizer
 
@@ -86,10 +103,14 @@ def build_tokenizer(setup: RunSetup, text: str) -> Tokenizer:
     if setup.tokenizer == "bpe":
         from models.tokenizers.bpe_trainer import train_bpe
 
-        special = (END_OF_TEXT,)
-        return train_bpe(text, vocab_size=setup.vocab_size, special_tokens=special).to_tokenizer(
-            "byte pairs of this text"
+        check = make_check(cancelled, "making the tokenizer was stopped")
+        vocabulary = train_bpe(
+            text,
+            vocab_size=setup.vocab_size,
+            special_tokens=(END_OF_TEXT,),
+            on_step=None if cancelled is None else check,
         )
+        return vocabulary.to_tokenizer("byte pairs of this text")
     from models.tokenizers.packed_gpt2 import load_packed_gpt2_tokenizer
 
     packed = load_packed_gpt2_tokenizer()
@@ -118,9 +139,14 @@ def configure(setup: RunSetup, size: TextSize) -> RunConfig:
 
 
 class TextSizes:
-    """Sizes of texts, measured once each: an estimate is asked for again with every slider."""
+    """Sizes of texts, measured once each: an estimate is asked for again with every slider.
 
-    def __init__(self) -> None:
+    Args:
+        kept: As for `build_tokenizer`.
+    """
+
+    def __init__(self, kept: KeptTokenizers | None = None) -> None:
+        self._kept = kept
         self._lock = threading.Lock()
         self._found: dict[tuple[object, ...], TextSize] = {}
 
@@ -142,7 +168,7 @@ class TextSizes:
         with self._lock:
             if key in self._found:
                 return self._found[key]
-        size = _measure(setup, max_bytes, cancelled)
+        size = _measure(setup, max_bytes, cancelled, self._kept)
         with self._lock:
             if len(self._found) >= _KEPT_SIZES:
                 self._found.pop(next(iter(self._found)))
@@ -158,13 +184,14 @@ def _stamp(setup: RunSetup) -> float:
         return 0.0
 
 
-def _measure(setup: RunSetup, max_bytes: int, cancelled: Callable[[], bool] | None) -> TextSize:
+def _measure(
+    setup: RunSetup,
+    max_bytes: int,
+    cancelled: Callable[[], bool] | None,
+    kept: KeptTokenizers | None,
+) -> TextSize:
     content = open_text(setup, max_bytes)
-    tokenizer = build_tokenizer(setup, content.text)
-
-    def check(*_: int) -> None:
-        if cancelled is not None and cancelled():
-            raise Stopped("cutting the text was stopped")
-
+    tokenizer = build_tokenizer(setup, content.text, kept, cancelled=cancelled)
+    check = make_check(cancelled, "cutting the text was stopped")
     n_tokens = [len(tokenize_text(tokenizer, part, check)) for part in content.parts().values()]
     return TextSize(tokenizer.vocab_size, *n_tokens)

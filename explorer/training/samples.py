@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torch import nn
+
 from explorer.datasets.verbatim import MAX_CHARACTERS, VerbatimIndex, find_copied_spans
 from explorer.training.evaluate import write_sample
 from explorer.training.events import CopiedSpan
+from explorer.training.learner import decoder_of
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
-from models.decoder import Decoder
 from models.errors import TokenizerError
 from models.tokenizers import Tokenizer, load_tokenizer
 
@@ -28,7 +30,7 @@ class SampleWriter:
         self._index: VerbatimIndex | None = None
         self.tokenizer = _load_tokenizer(run)
 
-    def write(self, model: Decoder) -> Iterator[tuple[str, str, tuple[CopiedSpan, ...] | None]]:
+    def write(self, model: nn.Module) -> Iterator[tuple[str, str, tuple[CopiedSpan, ...] | None]]:
         """A prompt, what the model made of it, and what of that is copied, for each prompt.
 
         Copies are None where they were not looked for: the text is missing or too long for it.
@@ -36,17 +38,18 @@ class SampleWriter:
         Args:
             model: The model as it is now.
         """
-        watch = self._config.watch
+        watch, tuning = self._config.watch, self._config.tuning
         if self.tokenizer is None:
             return
         for i, prompt in enumerate(watch.prompts):
             text = write_sample(
-                model,
+                decoder_of(model),
                 self.tokenizer,
                 prompt,
                 n_tokens=watch.sample_tokens,
                 temperature=watch.temperature,
                 seed=self._config.seed + i,
+                special=tuning is not None and tuning.template == "chat",
             )
             yield prompt, text, self._find_copies(text)
 

@@ -20,11 +20,13 @@ from explorer.training.distributed import (
     wrap_model,
 )
 from explorer.training.ema import WeightAverage
+from explorer.training.learner import decoder_of, plain_decoder
 from explorer.training.objectives.objective import TrainingData
 from explorer.training.optimisers import Optimiser, build_optimiser
 from explorer.training.run_config import RunConfig
 from explorer.training.saved_state import require_same_names, require_same_shape
 from models.decoder import Decoder
+from models.errors import JobError
 from models.initialise import build_decoder
 
 
@@ -33,7 +35,7 @@ class TrainingState:
     """A run between two steps.
 
     Args:
-        model: The weights.
+        model: The weights: a decoder, or what a fine-tuning has made of one.
         wrapped: What is called in training: the model, or what shares it with other processes.
         processes: Those of this run.
         optimiser: Its moments.
@@ -42,9 +44,10 @@ class TrainingState:
         average: Moving average of the weights, or None.
         step: Optimiser steps taken.
         tokens: Tokens read.
+        is_tuning: Whether some weights stay as they were, so that only the others are saved.
     """
 
-    model: Decoder
+    model: nn.Module
     wrapped: nn.Module
     processes: Processes
     optimiser: Optimiser
@@ -53,6 +56,12 @@ class TrainingState:
     average: WeightAverage | None
     step: int = 0
     tokens: int = 0
+    is_tuning: bool = False
+
+    @property
+    def trained(self) -> dict[str, nn.Parameter]:
+        """Name -> parameters that are trained."""
+        return {n: p for n, p in self.model.named_parameters() if p.requires_grad}
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
@@ -78,6 +87,8 @@ class TrainingState:
             "dropout": self.dropout.get_state(),
             "average": None if self.average is None else self.average.state_dict(),
         }
+        if self.is_tuning:
+            values["tuned"] = {name: p.detach() for name, p in self.trained.items()}
         return values if self.processes.world == 1 else gather_full_state(values, self.processes)
 
     def whole_model(self) -> Decoder | None:
@@ -85,13 +96,13 @@ class TrainingState:
 
         Called by all processes at once.
         """
-        if self.processes.world == 1:
-            return self.model
+        if self.processes.world == 1 or self.is_tuning:
+            return plain_decoder(self.model) if self.processes.is_first else None
         weights = gather_full_state(dict(self.model.named_parameters()), self.processes)
         if not self.processes.is_first:
             return None
         with torch.device("meta"):
-            whole = Decoder(self.model.config)
+            whole = Decoder(decoder_of(self.model).config)
         whole.load_state_dict(weights, assign=True)
         return whole
 
@@ -107,7 +118,7 @@ class TrainingState:
             KeyError: Something is missing.
             ValueError: Something cannot be.
         """
-        parameters = dict(self.model.named_parameters())
+        parameters, weights = self.trained, values.get("tuned", weights)
         require_same_names(weights, parameters)
         for name, parameter in parameters.items():
             require_same_shape(name, weights[name], parameter)
@@ -137,6 +148,7 @@ def make_state(
     processes: Processes,
     *,
     shared_by: SharedBy = "ddp",
+    learner: nn.Module | None = None,
 ) -> TrainingState:
     """A run before its first step: weights, orders and dropout all follow from the seed.
 
@@ -145,10 +157,16 @@ def make_state(
         data: Its data.
         processes: Those of this run, and where they compute.
         shared_by: How several share the model.
+        learner: What a fine-tuning trains; None draws new weights.
+
+    Raises:
+        JobError: A fine-tuning is to be shared in parts.
     """
     seed = config.seed
+    if learner is not None and shared_by == "fsdp" and processes.world > 1:
+        raise JobError("a fine-tuning is shared as a whole only; leave --shared-by fsdp out")
     generator = torch.Generator().manual_seed(seed)
-    model = build_decoder(config.model, generator, device=processes.device)
+    model = learner or build_decoder(config.model, generator, device=processes.device)
     wrapped = wrap_model(model, processes, shared_by)
     return TrainingState(
         model=model,
@@ -160,4 +178,5 @@ def make_state(
         ),
         dropout=torch.Generator(processes.device).manual_seed(seed),
         average=None if config.ema_decay is None else WeightAverage(model, config.ema_decay),
+        is_tuning=learner is not None,
     )

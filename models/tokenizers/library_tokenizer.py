@@ -37,6 +37,9 @@ class LibraryTokenizer(Tokenizer):
 
     Whether the library parses special tokens is a setting of its object. To serve several threads,
     one object is kept per setting, made when it is first needed, and never changed afterwards.
+
+    Attributes:
+        writing: How its tokens are written as text.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class LibraryTokenizer(Tokenizer):
         library.no_truncation()
         library.no_padding()
         library.encode_special_tokens = True
-        self._writing = writing
+        self.writing = writing
         self._alphabet = _closed_alphabet(library) if writing == "plain" else None
         self._hidden: frozenset[str] = frozenset()
         self._added = {i: token.content for i, token in added.items()}
@@ -171,9 +174,9 @@ class LibraryTokenizer(Tokenizer):
         text = self._library.id_to_token(token)
         if text is None:
             return None
-        if self._writing == "byte_level":
+        if self.writing == "byte_level":
             return text.encode() if token in self._added else token_text_to_bytes(text)
-        if text in self.special_tokens or self._writing == "plain":
+        if text in self.special_tokens or self.writing == "plain":
             return text.encode()
         byte = _BYTE_TOKEN.fullmatch(text)
         return bytes.fromhex(byte[1]) if byte else text.replace(_METASPACE, " ").encode()

@@ -40,6 +40,14 @@ _CL100K_WORDS = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
     r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
+# A word changes case at most once, from capitals to small letters, and takes its ending along.
+_CAPITALS, _SMALLS = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_O200K_WORDS = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?[{_CAPITALS}]*[{_SMALLS}]+{_ENDING}"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?[{_CAPITALS}]+[{_SMALLS}]*{_ENDING}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 _END_OF_TEXT = "<|endoftext|>"
 # tiktoken's regular expressions overflow their stack on some 500,000 blanks before a word.
 _LONG_BLANKS = re.compile(r"\s{50000}")
@@ -66,6 +74,7 @@ _FORMATS: Mapping[str, _RankFormat] = MappingProxyType(
                 "<|endofprompt|>": 100276,
             },
         ),
+        "o200k_base": _RankFormat(_O200K_WORDS, {_END_OF_TEXT: 199999, "<|endofprompt|>": 200018}),
     }
 )
 
@@ -174,7 +183,7 @@ def load_tiktoken(ranks_file: Path, name: str) -> RankTokenizer:
     Args:
         ranks_file: The file.
         name: Which encoding it is, as it says neither its word pattern nor its special tokens:
-            `cl100k_base`, `gpt2`, `r50k_base` or `p50k_base`.
+            `o200k_base`, `cl100k_base`, `gpt2`, `r50k_base` or `p50k_base`.
 
     Returns:
         The tokenizer.

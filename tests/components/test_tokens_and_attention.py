@@ -23,7 +23,8 @@ from components.shell import build_page
 from components.tabs.attention.handlers import HeadsHandlers, parse_place
 from components.tabs.attention.views import Shown
 from components.tabs.tokens.pieces import Handlers, make_chips
-from explorer.snippets import make_attention_snippet, make_tokens_snippet
+from explorer.snippets import make_attention_snippet
+from explorer.tokenizer_lab.snippets import make_tokenizer_snippet
 from explorer.tokens import compute_token_pieces
 from models import Trace
 from tests.components.tiny_chat import ByteTokenizer, TinyStore
@@ -100,7 +101,7 @@ def test_special_tokens_are_parsed_only_when_asked(client):
 @pytest.mark.parametrize("special", [False, True])
 def test_any_text_is_cut_without_an_exception(page, text, special, request_of_nobody):
     counts, chips, _facts, table, exports = Handlers(page[1]).text(
-        text, special, None, None, request_of_nobody
+        text, special, "text", None, None, None, request_of_nobody
     )
     pieces = compute_token_pieces(ByteTokenizer(), text, special=special)
     assert f"{pieces.n_tokens:,}" in counts
@@ -266,7 +267,11 @@ def test_tokens_snippet_gives_the_ids_of_the_page(smollm2_file):
     from models import load_model
 
     text = 'a "quoted" 玛丽\n<|im_end|>'
-    lines = _run(make_tokens_snippet(str(smollm2_file), text, False))
+    lines = _run(
+        make_tokenizer_snippet(
+            str(smollm2_file), compute_token_pieces, text, ["found.n_tokens, found.ids"]
+        )
+    )
     expected = load_model(smollm2_file).tokenizer.encode(text)
     assert lines == [f"{len(expected)} {tuple(expected)}"]
 

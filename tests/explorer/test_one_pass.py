@@ -18,7 +18,7 @@ FAMILIES = ("gpt2", "llama", "qwen3", "qwen3_moe", "gemma2", "gemma3_text", "olm
 def test_the_lines_compute_what_the_model_computes(golden_folder, family):
     loaded = load_lettered(golden_folder / family)
     ids = loaded.tokenizer.encode(TEXT)
-    steps = list_steps(loaded.config, 1)
+    steps = list_steps(loaded.config, loaded.config.n_layers - 1)
     trace = Trace(record=tuple(step.tap for step in steps if step.tap))
     scope = {"model": loaded.model, "ids": torch.tensor([ids])}
     exec("\n".join((*IMPORTS, *START)), scope)

@@ -171,10 +171,15 @@ def test_steps_of_an_epoch_are_those_of_the_windows():
     assert short.n_steps == 4
 
 
-@pytest.mark.parametrize("n_steps", [1, 3, 7])
-def test_a_run_of_few_steps_is_looked_at_in_each(n_steps):
-    watch = build_run_config(RunSetup(n_steps=n_steps), **TOKENS).watch
-    assert watch.evaluate_every == watch.sample_every == watch.save_every == 1
+def test_how_often_a_run_is_looked_at():
+    """Steps -> steps between two evaluations, samples, checkpoints."""
+    expected = {
+        1: (1, 1, 1), 7: (1, 1, 1), 20: (2, 2, 2), 40: (5, 5, 5), 400: (10, 33, 33),
+        4_000: (100, 333, 333),
+    }  # fmt: skip
+    for n_steps, intervals in expected.items():
+        watch = build_run_config(RunSetup(n_steps=n_steps), **TOKENS).watch
+        assert (watch.evaluate_every, watch.sample_every, watch.save_every) == intervals, n_steps
 
 
 def test_of_a_large_model_only_the_newest_checkpoints_stay():

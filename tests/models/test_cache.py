@@ -110,7 +110,7 @@ def test_what_the_trace_shows_equals_the_pass_without_a_cache(llama_config, text
     seed=st.integers(0, 99),
     window=st.integers(1, 6),
     rewind=st.integers(0, 4),
-    cap=st.sampled_from([None, 3.0]),  # with one, the eager kernel: NaN where there is no key
+    cap=st.sampled_from([None, 3.0]),  # with one, the eager kernel
 )
 def test_padded_rows_of_unequal_length_go_on_together(lengths, seed, window, rewind, cap):
     """Each step brings each row some tokens, padding anywhere around them."""

@@ -90,15 +90,26 @@ def test_an_edit_changes_what_follows_and_nothing_before(model, ids):
     assert not torch.allclose(logits, model(ids))
 
 
-def test_a_painted_mask_takes_effect_and_a_blind_query_is_refused(model, ids):
+def test_a_painted_mask_takes_effect_and_a_blind_query_reads_nothing(model, ids):
     def only_itself(mask):
         return mask & torch.eye(7, dtype=torch.bool)
 
     trace = Trace(("blocks.0.attn.pattern",), {"blocks.0.attn.mask": only_itself})
     model(ids, trace=trace)
     assert torch.equal(trace["blocks.0.attn.pattern"][0, 0], torch.eye(7))
-    with pytest.raises(TraceError, match="allow at least itself"):
-        model(ids, trace=Trace(edits={"blocks.0.attn.mask": torch.zeros_like}))
+
+    def blind(mask):
+        mask[..., 3, :] = False
+        return mask
+
+    names = ("blocks.0.attn.pattern", "blocks.0.attn.z")
+    trace = Trace(names, {"blocks.0.attn.mask": blind})
+    assert model(ids, trace=trace).isfinite().all()
+    pattern, z = (trace[name] for name in names)
+    assert (pattern[:, :, 3] == 0).all()
+    assert (z[:, :, 3] == 0).all()
+    others = pattern[:, :, [0, 1, 2, 4, 5, 6]].sum(-1)
+    torch.testing.assert_close(others, torch.ones(2, 6, 6))
 
 
 def test_a_trace_that_names_nothing_is_refused_with_the_closest(model, ids):

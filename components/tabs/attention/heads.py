@@ -17,6 +17,7 @@ from components.kit.line import build_line
 from components.kit.pickers import build_picker
 from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
+from components.tabs.attention import overview
 from components.tabs.attention.handlers import FIRST_TEXT, HeadsHandlers, parse_place
 from components.tabs.attention.views import Shown
 from components.tabs.tab import TabHead
@@ -33,6 +34,7 @@ class Parts:
 
     text: gr.Textbox
     counts: gr.HTML
+    first: gr.Number
     examples: gr.HTML
     layer: gr.HTML
     heading: gr.HTML
@@ -71,6 +73,14 @@ def build(ctx: AppContext, head: TabHead) -> None:
                 elem_id="attention-text",
             )
             counts = build_line(words, elem_id="attention-counts", look="help")
+            first = gr.Number(
+                0,
+                precision=0,
+                minimum=0,
+                label=t("attention.first"),
+                info=t("attention.first_info"),
+                elem_id="attention-first",
+            )
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="attention-examples")
             layer = build_picker(words, "layer", elem_id="attention-layer")
             gr.HTML(t("attention.tokens"), elem_look="heading")
@@ -89,12 +99,14 @@ def build(ctx: AppContext, head: TabHead) -> None:
                 words, elem_id="attention-working", formula=FORMULA, png="attention-map"
             )
     build_note(words, "attention.look_for", elem_id="attention-note")
+    lower = overview.build(ctx)
     asked = gr.Textbox("", visible=False)  # layer.head.token that the address asks for
     place = gr.Textbox("", visible=False)  # layer.head.token that is shown
     shown = gr.State(Shown())
     parts = Parts(
         text=text,
         counts=counts,
+        first=first,
         examples=examples,
         layer=layer,
         heading=heading,
@@ -107,12 +119,13 @@ def build(ctx: AppContext, head: TabHead) -> None:
         place=place,
         shown=shown,
     )
-    _wire(ctx, head, parts)
+    on = _wire(ctx, head, parts)
+    overview.wire_part(ctx, head, on, lower, shown, parts.outputs())
     ctx.address.register("attention", "text", text)
     ctx.address.register("attention", "at", asked, parse_place, shared=place)
 
 
-def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
+def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> HeadsHandlers:
     on = HeadsHandlers(ctx)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     outputs = parts.outputs()
@@ -130,5 +143,8 @@ def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     for event, handler in moves:
         inputs = [parts.shown, ctx.owner]
         wire(event, handler, inputs, outputs, trigger_mode="always_last", **options)
+    window = [parts.shown, parts.first, ctx.owner]
+    wire(parts.first.submit, on.window, window, outputs, trigger_mode="always_last", **options)
     wire(parts.examples.example, on.example, [], [parts.text], queue=False, **options)
     expose(on.attention, "attention")
+    return on

@@ -17,7 +17,6 @@ from components.tabs.pretrain.run_handlers import RunHandlers
 from components.tabs.pretrain.run_views import build_live_view, build_run_list, build_samples_view
 from components.tabs.tab import TabHead
 
-CHART = "pretrain-curve"
 FORMULA = r"""
 $$L = -\frac{1}{N}\sum_{i=1}^{N} \ln p_\theta(x_{i+1} \mid x_1 \dots x_i)
 \qquad \text{perplexity} = e^{L}$$
@@ -34,7 +33,7 @@ class Parts:
     live: gr.HTML
     buttons: dict[str, gr.Button]
     open: gr.Button
-    batch: windows.Parts
+    batch: windows.Parts | None
     working: Working
 
     def outputs(self, choice: RunChoice) -> list[Any]:
@@ -53,45 +52,48 @@ class Parts:
         ]
 
 
-def build(ctx: AppContext) -> Parts:
+def build(ctx: AppContext, tab: str = "pretrain") -> Parts:
     """Build the panel, without its events.
 
     Args:
         ctx: The page's context.
+        tab: The tab that it stands in; ids on the page begin with it.
     """
-    words = ctx.words
+    words, chart = ctx.words, f"{tab}-curve"
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "pretrain-controls"], min_width=0):
-            runs = build_run_list(words, elem_id="pretrain-runs")
+            runs = build_run_list(words, elem_id=f"{tab}-runs")
             with gr.Row(elem_classes=["button-row"]):
-                buttons = {name: _build_button(ctx, name) for name in ACTIONS}
+                buttons = {name: _build_button(ctx, name, tab) for name in ACTIONS}
             opened = gr.Button(
                 words.t("pretrain.open"),
-                elem_id="pretrain-open",
+                elem_id=f"{tab}-open",
                 visible=False,
                 min_width=0,
             )
         with gr.Column(elem_classes=["figure"], min_width=0):
-            live = build_live_view(words, elem_id="pretrain-live", chart=CHART)
-            build_plotly_panel(words, elem_id=CHART, label_key="pretrain.curve_label", height=340)
-            build_samples_view(words, elem_id="pretrain-samples", chart=CHART)
-            batch = windows.build(ctx)
-            working = build_working(words, elem_id="pretrain-live-working", formula=FORMULA)
-    build_note(words, "pretrain.look_for_live", elem_id="pretrain-live-note")
+            live = build_live_view(words, elem_id=f"{tab}-live", chart=chart)
+            build_plotly_panel(words, elem_id=chart, label_key="pretrain.curve_label", height=340)
+            build_samples_view(words, elem_id=f"{tab}-samples", chart=chart)
+            batch = windows.build(ctx) if tab == "pretrain" else None
+            working = build_working(words, elem_id=f"{tab}-live-working", formula=FORMULA)
+    build_note(words, f"{tab}.look_for_live", elem_id=f"{tab}-live-note")
     return Parts(runs=runs, live=live, buttons=buttons, open=opened, batch=batch, working=working)
 
 
-def _build_button(ctx: AppContext, name: str) -> gr.Button:
+def _build_button(ctx: AppContext, name: str, tab: str) -> gr.Button:
     return gr.Button(
         ctx.words.t(f"pretrain.action.{name}"),
-        elem_id=f"pretrain-{name}",
+        elem_id=f"{tab}-{name}",
         variant="primary" if name in ("start", "resume") else "secondary",
         visible=False,
         min_width=0,
     )
 
 
-def wire_panel(ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice) -> RunHandlers:
+def wire_panel(
+    ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice, tab: str = "pretrain"
+) -> RunHandlers:
     """Connect the panel's events.
 
     Args:
@@ -99,8 +101,9 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice) 
         head: Head of the tab, with its card slot.
         parts: What `build` gave.
         choice: The run that is looked at.
+        tab: The tab that it stands in.
     """
-    on = RunHandlers(ctx)
+    on = RunHandlers(ctx, tab)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     outputs = parts.outputs(choice)
     known = [choice.run, ctx.owner]
@@ -113,16 +116,17 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice) 
     wire(parts.live.run_change, on.refresh, known, outputs, trigger_mode="always_last", **options)
     for name, button in parts.buttons.items():
         wire(button.click, getattr(on, name), known, outputs, **options)
-    windows.wire_part(ctx, head, parts.batch, choice)
+    if parts.batch is not None:
+        windows.wire_part(ctx, head, parts.batch, choice)
     wire(parts.open.click, on.open_newest, known, [ctx.wanted_model], **options)
     for function, api_name in (
-        (on.start_run, "pretrain_resume"),
-        (on.pause_run, "pretrain_pause"),
-        (on.stop_run, "pretrain_stop"),
-        (on.list_runs, "pretrain_runs"),
-        (on.read_run, "pretrain_run"),
-        (on.rename_run, "pretrain_rename"),
-        (on.delete_run, "pretrain_delete"),
+        (on.start_run, f"{tab}_resume"),
+        (on.pause_run, f"{tab}_pause"),
+        (on.stop_run, f"{tab}_stop"),
+        (on.list_runs, f"{tab}_runs"),
+        (on.read_run, f"{tab}_run"),
+        (on.rename_run, f"{tab}_rename"),
+        (on.delete_run, f"{tab}_delete"),
     ):
         expose(function, api_name)
     return on

@@ -44,17 +44,19 @@ def parse_run_id(text: str) -> str:
     return text
 
 
-def build(ctx: AppContext) -> RunChoice:
+def build(ctx: AppContext, tab: str = "pretrain") -> RunChoice:
     """Build the components; they cannot be seen.
 
     Args:
         ctx: The page's context.
+        tab: Whose runs.
     """
+    key = "glassbox_run" if tab == "pretrain" else f"glassbox_run_{tab}"
     choice = RunChoice(
         run=gr.State(None),
         asked=gr.Textbox("", visible=False),
         shown=gr.Textbox("", visible=False),
-        memory=gr.BrowserState(None, storage_key="glassbox_run", secret=_MEMORY_SECRET),
+        memory=gr.BrowserState(None, storage_key=key, secret=_MEMORY_SECRET),
     )
-    ctx.address.register("pretrain", "run", choice.asked, parse_run_id, shared=choice.shown)
+    ctx.address.register(tab, "run", choice.asked, parse_run_id, shared=choice.shown)
     return choice

@@ -27,6 +27,7 @@ BUTTONS: dict[str, tuple[str, ...]] = {
     "stopped": ("resume",),
     "failed": ("resume",),
     "interrupted": ("resume",),
+    "broken": (),
 }
 ACTIONS = ("start", "pause", "resume", "keep", "stop")
 
@@ -36,19 +37,21 @@ class RunHandlers:
 
     Args:
         ctx: The page's context.
+        tab: Whose runs: those that begin from nothing, or those that begin from a model.
     """
 
-    def __init__(self, ctx: AppContext) -> None:
+    def __init__(self, ctx: AppContext, tab: str = "pretrain") -> None:
         self._ctx = ctx
+        self._tab = tab
 
     # ------------------------------------------------------------------------------- looking
     def visit(
         self, asked: str, memory: str | None, owner: str | None, request: gr.Request
     ) -> tuple[Any, ...]:
         """The page opens: the run of the address, else the last one, else the newest."""
-        owned = self._ctx.runs.list(self._ctx.owner_of(owner, request))
+        owned = self._list(self._ctx.owner_of(owner, request))
         known = [run_id for run_id in (asked, memory) if run_id and self._find(run_id) is not None]
-        newest = [summary.id for summary in owned[:1]]
+        newest = [summary.id for summary in owned if summary.state != "broken"][:1]
         return self.show(next(iter(known + newest), None), owner, request)
 
     def pick(self, owner: str | None, event: gr.EventData, request: gr.Request) -> tuple[Any, ...]:
@@ -63,7 +66,7 @@ class RunHandlers:
         """Values for `live.Parts.outputs`."""
         ctx, locale = self._ctx, locale_of(request)
         visitor = ctx.owner_of(owner, request)
-        owned = ctx.runs.list(visitor)
+        owned = self._list(visitor)
         view = None if run is None else self._find(run)
         listed = owned
         if view is not None and all(summary.id != run for summary in owned):
@@ -82,12 +85,17 @@ class RunHandlers:
             chosen or "",
         )
 
+    def _list(self, visitor: str) -> tuple[RunSummary, ...]:
+        """The visitor's runs of this tab."""
+        return tuple(s for s in self._ctx.runs.list(visitor) if tab_of(s) == self._tab)
+
     def _find(self, run: str) -> RunView | None:
         """The run, or None where it was deleted or is none: an old link opens all the same."""
         try:
-            return self._ctx.runs.view(run)
+            view = self._ctx.runs.view(run)
         except JobError:
             return None
+        return view if tab_of(view.summary) == self._tab else None
 
     def _working(self, view: RunView | None, locale: str) -> tuple[Any, Any, Any]:
         """Facts, table and exports of the drawer: the evaluations."""
@@ -193,7 +201,7 @@ class RunHandlers:
 
     def list_runs(self, request: gr.Request) -> list[dict[str, Any]]:
         """List the runs of the caller, newest first."""
-        return [_plain(s) for s in self._ctx.runs.list(self._ctx.owner_of(None, request))]
+        return [_plain(s) for s in self._list(self._ctx.owner_of(None, request))]
 
     def read_run(self, run: str) -> dict[str, Any]:
         """Read a run by its id: its state, and all losses so far."""
@@ -217,6 +225,11 @@ class RunHandlers:
 
 
 COLUMNS = ("tokens", "training", "validation")
+
+
+def tab_of(summary: RunSummary) -> str:
+    """The tab that shows a run."""
+    return "pretrain" if summary.objective == "pretrain" else "finetune"
 
 
 def _plain(summary: RunSummary) -> dict[str, Any]:

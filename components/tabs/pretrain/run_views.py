@@ -15,6 +15,7 @@ _LIVE = """
 <div class="body" hidden>
 <div class="head"><span class="state" role="status"></span><span class="place"></span>
 <span class="links"><a class="button csv" download></a>
+<a class="button tensorboard" download></a>
 <a class="button zip" download hidden></a></span></div>
 <div class="bar" role="progressbar" aria-valuemin="0" aria-valuemax="100">
 <div class="fill"></div></div>
@@ -31,16 +32,23 @@ _SAMPLES = (
 _LIST = '<div class="title"></div><div class="empty"></div><ul class="runs"></ul>'
 
 _TILES = ("loss", "validation", "perplexity", "rate", "norm", "speed", "mfu", "left")
-_CHARTS = ("loss", "perplexity", "rate", "norm")
+_CHARTS = ("loss", "perplexity", "rate", "norm", "score")
+# What objectives of fine-tuning measure besides the loss.
+_SCORES = (
+    *("accuracy", "preferred", "margin", "policy_chosen", "policy_rejected"),
+    *("reference_chosen", "reference_rejected", "drift"),
+)
 _LIVE_TEXTS = (
     *_TILES,
     *(f"{tile}_help" for tile in _TILES),
     *(f"{what}_{chart}" for what in ("chart", "line", "y") for chart in _CHARTS),
-    *("chart", "axis", "axis_steps", "axis_tokens", "x_steps", "x_tokens"),
+    *("chart", "axis", "axis_steps", "axis_tokens", "x_steps", "x_tokens", "no_points"),
     *("line_training", "line_validation", "line_lowest", "log", "smooth", "csv", "zip"),
+    *("tensorboard", "tensorboard_help"),
     *("progress", "empty", "steps", "place", "per_second", "hours", "minutes", "seconds"),
     *("failed", "failed_tensor", "interrupted", "lost_steps", "loading", "lost_connection"),
     "overfit",
+    *(f"score_{name}" for name in _SCORES),
     # what a run may fail of, in the reader's language; other faults are told in English
     *("run-not-finite", "run-disk-full", "run-out-of-memory"),
 )
@@ -49,6 +57,7 @@ _LIST_TEXTS = (
     "title",
     "none",
     "steps",
+    "validation",
     "name",
     "rename",
     "remove",
@@ -119,6 +128,7 @@ def make_run_list(
                 "step": summary.step,
                 "n_steps": summary.n_steps,
                 "detail": _say_detail(words, locale, summary),
+                "validation": summary.validation_loss,
             }
             for summary in summaries
         ],
@@ -127,8 +137,6 @@ def make_run_list(
 
 
 def _say_detail(words: Words, locale: str, summary: RunSummary) -> str:
-    parts = [short_count(summary.n_parameters), summary.text_name]
-    if summary.validation_loss is not None:
-        loss = f"{summary.validation_loss:.3f}"
-        parts.append(words.say(locale, "pretrain.runs.validation", loss=loss))
-    return " · ".join(parts)
+    if summary.state == "broken":
+        return words.say(locale, "pretrain.runs.broken")
+    return f"{short_count(summary.n_parameters)} · {summary.text_name}"

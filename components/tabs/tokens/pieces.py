@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
+from components.address import parse_choice, parse_switch
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
@@ -18,11 +19,19 @@ from components.kit.line import build_line
 from components.kit.number_matrix import MOST_TABLE_ROWS
 from components.kit.working import Working, build_working
 from components.tabs.tab import TabHead
+from components.tabs.tokens.choice import (
+    TokenizerChoice,
+    open_tokenizer,
+    source_of_choice,
+)
 from components.text import locale_of
 from components.token_units import MOST_CHIPS, make_units
-from explorer.snippets import make_tokens_snippet, source_file_of
-from explorer.tokens import TokenPieces, compute_token_pieces
+from explorer.snippets import source_file_of
+from explorer.tokenizer_lab.chat_view import compute_chat_pieces, make_chat_snippet
+from explorer.tokenizer_lab.snippets import make_tokenizer_snippet
+from explorer.tokens import TokenPieces, compute_token_pieces, read_escapes
 
+READINGS = ("text", "escapes", "chat")
 EXAMPLE_KEYS = ("tokens.example_scripts", "tokens.example_spaces", "tokens.example_numbers")
 # What the examples type; not words of the page, so the same in every language.
 EXAMPLE_TEXTS = (
@@ -44,18 +53,20 @@ class Parts:
 
     text: gr.Textbox
     special: gr.Checkbox
+    reading: gr.Radio
     counts: gr.HTML
     examples: gr.HTML
     chips: gr.HTML
     working: Working
 
 
-def build(ctx: AppContext, head: TabHead) -> None:
+def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice) -> None:
     """Build the panel and connect its events.
 
     Args:
         ctx: The page's context.
         head: Head of the tab, with its card slot.
+        choice: The tokenizer of the tab.
     """
     t = ctx.words.t
     with gr.Row(elem_classes=["tab-body"]):
@@ -71,25 +82,36 @@ def build(ctx: AppContext, head: TabHead) -> None:
                 info=t("tokens.special_info"),
                 elem_id="tokens-special",
             )
+            reading = gr.Radio(
+                [(t(f"tokens.reading.{name}"), name) for name in READINGS],
+                value=READINGS[0],
+                label=t("tokens.reading"),
+                info=t("tokens.reading_info"),
+                elem_id="tokens-reading",
+            )
         with gr.Column(elem_classes=["figure"], min_width=0):
-            chips = build_token_chips(ctx.words, elem_id="tokens-chips", copy=True)
+            chips = build_token_chips(ctx.words, elem_id="tokens-chips", copy=True, lanes=True)
             working = build_working(ctx.words, elem_id="tokens-working", formula=FORMULA)
     build_note(ctx.words, "tokens.look_for", elem_id="tokens-note")
-    _wire(ctx, head, Parts(text, special, counts, examples, chips, working))
+    parts = Parts(text, special, reading, counts, examples, chips, working)
+    _wire(ctx, head, parts, choice)
     ctx.address.register("tokens", "text", text)
+    ctx.address.register("tokens", "special", special, parse_switch)
+    ctx.address.register("tokens", "reading", reading, parse_choice(READINGS))
 
 
-def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> None:
+def _wire(ctx: AppContext, head: TabHead, parts: Parts, choice: TokenizerChoice) -> None:
     on = Handlers(ctx)
     working = parts.working
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     # the visitor is known before his model is there: the tokenizer alone is soon read
-    for event in (parts.text.change, parts.special.input, ctx.owner.change, ctx.model_id.change):
+    changes = (parts.text, parts.special, parts.reading, choice.one, ctx.owner, ctx.model_id)
+    for event in [component.change for component in changes]:
         # while the server works on one keystroke, only the newest of the next ones is kept
         wire(
             event,
             on.text,
-            [parts.text, parts.special, ctx.model_id, ctx.owner],
+            [parts.text, parts.special, parts.reading, choice.one, ctx.model_id, ctx.owner],
             [parts.counts, parts.chips, working.facts, working.table, working.exports],
             trigger_mode="always_last",
             queue=False,  # a keystroke is answered in a third less time than through the queue
@@ -117,14 +139,24 @@ class Handlers:
         self,
         text: str,
         special: bool,
+        reading: str,
+        choice: str | None,
         model_id: str | None,
         owner: str | None,
         request: gr.Request,
     ) -> tuple[Any, ...]:
         """Cut the text and show it."""
-        source, locale = self._ctx.source_of(model_id), locale_of(request)
-        pieces = self._cut(source, text, special, owner, request)
-        snippet = make_tokens_snippet(source, text, special)
+        source, locale = source_of_choice(self._ctx, choice, model_id), locale_of(request)
+        tokenizer = open_tokenizer(self._ctx, choice, model_id, owner, request)
+        if reading == "chat":
+            pieces = self._cut_chat(text, model_id, owner, request)
+            snippet = make_chat_snippet(self._ctx.source_of(model_id), text)
+        else:
+            plain = read_escapes(text) if reading == "escapes" else text
+            pieces = compute_token_pieces(tokenizer, plain, special=special, limit=MOST_CHIPS)
+            snippet = make_tokenizer_snippet(
+                source, compute_token_pieces, plain, ["found.n_tokens, found.ids"], say(special)
+            )
         return (
             self._say_counts(locale, pieces),
             make_chips(self._ctx, pieces),
@@ -133,9 +165,19 @@ class Handlers:
             {"csv": publish_ids(self._ctx, locale, pieces), "png": None, "python": snippet},
         )
 
+    def _cut_chat(
+        self, text: str, model_id: str | None, owner: str | None, request: gr.Request
+    ) -> TokenPieces:
+        ctx = self._ctx
+        with ctx.store.lease(ctx.source_of(model_id), ctx.owner_of(owner, request)) as loaded:
+            return compute_chat_pieces(loaded, text, limit=MOST_CHIPS)
+
     def tokenize(self, text: str, special: bool, request: gr.Request) -> dict[str, Any]:
         """Cut a text into tokens with the tokenizer of the page's first model."""
-        pieces = self._cut(self._ctx.source_of(None), text, special, None, request)
+        tokenizer = self._ctx.store.tokenizer(
+            self._ctx.source_of(None), self._ctx.owner_of(None, request)
+        )
+        pieces = compute_token_pieces(tokenizer, text, special=special, limit=MOST_CHIPS)
         return {
             "ids": list(pieces.ids),
             "tokens": pieces.n_tokens,
@@ -144,15 +186,9 @@ class Handlers:
             "units": make_units(pieces.units),
         }
 
-    def _cut(
-        self, source: str, text: str, special: bool, owner: str | None, request: gr.Request
-    ) -> TokenPieces:
-        tokenizer = self._ctx.store.tokenizer(source, self._ctx.owner_of(owner, request))
-        return compute_token_pieces(tokenizer, text, special=special, limit=MOST_CHIPS)
-
     def _say_counts(self, locale: str, pieces: TokenPieces) -> str:
         unread = pieces.n_read_bytes != pieces.n_bytes
-        return self._ctx.words.say(
+        counts = self._ctx.words.say(
             locale,
             "tokens.counts_unread" if unread else "tokens.counts",
             read=f"{pieces.n_read_bytes:,}",
@@ -161,6 +197,14 @@ class Handlers:
             seen=f"{pieces.n_graphemes:,}",
             bytes=f"{pieces.n_bytes:,}",
         )
+        forms = [name for name in ("decomposed", "replaced") if getattr(pieces, f"is_{name}")]
+        notes = [self._ctx.words.say(locale, f"tokens.{name}") for name in forms]
+        return " ".join([counts, *notes])
+
+
+def say(special: bool) -> str:
+    """The argument that parses special tokens, where they are."""
+    return ", special=True" if special else ""
 
 
 def make_chips(ctx: AppContext, pieces: TokenPieces) -> dict[str, Any]:
@@ -172,6 +216,9 @@ def make_chips(ctx: AppContext, pieces: TokenPieces) -> dict[str, Any]:
         "more": more,
         "total": pieces.n_tokens,
         "ids_from": ctx.routes.publish_bytes(ids, media_type="application/json") if more else None,
+        "text_from": ctx.routes.publish_bytes(pieces.text.encode(), media_type="text/plain")
+        if more
+        else None,
     }
 
 

@@ -6,9 +6,9 @@ An objective is one file in this folder that exports `OBJECTIVE`, and one line i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import torch
@@ -32,25 +32,41 @@ class Batch:
         ids: Tokens.
         targets: The token that should come after each; IGNORED where nothing is learned.
         valid: False marks padding; None is no padding.
+        numbers: Further values, one for each row: classes, log-probabilities of a reference.
+        more: Further texts, one for each row: the rejected answers beside the chosen ones.
+        counted: What the loss is a mean of: tokens that are learned, or rows.
     """
 
     ids: Int[Tensor, "B T"]
     targets: Int[Tensor, "B T"]
     valid: Bool[Tensor, "B T"] | None = None
+    numbers: Mapping[str, Tensor] = field(default_factory=dict)
+    more: Mapping[str, Batch] = field(default_factory=dict)
+    counted: Literal["tokens", "rows"] = "tokens"
 
     def rows(self, chosen: slice) -> Batch:
         """Some of its rows."""
-        valid = None if self.valid is None else self.valid[chosen]
-        return Batch(self.ids[chosen], self.targets[chosen], valid)
+        return self._changed(lambda tensor: tensor[chosen])
 
     def to(self, device: torch.device) -> Batch:
         """The same on a device."""
-        valid = None if self.valid is None else self.valid.to(device)
-        return Batch(self.ids.to(device), self.targets.to(device), valid)
+        return self._changed(lambda tensor: tensor.to(device))
 
     def count_targets(self) -> int:
-        """Tokens that are learned."""
+        """Tokens that are learned, or rows."""
+        if self.counted == "rows":
+            return len(self.ids)
         return int((self.targets != IGNORED).sum())
+
+    def _changed(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        return Batch(
+            change(self.ids),
+            change(self.targets),
+            None if self.valid is None else change(self.valid),
+            {name: change(value) for name, value in self.numbers.items()},
+            {name: batch._changed(change) for name, batch in self.more.items()},
+            self.counted,
+        )
 
 
 class Examples(Protocol):
@@ -105,6 +121,18 @@ class LossFunction(Protocol):
         """
 
 
+class Scores(Protocol):
+    """Further numbers that an objective measures a batch by."""
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+        """Name -> one value for each row, shape (B,).
+
+        Args:
+            model: The model; called with dropout off and without gradients.
+            batch: What it reads.
+        """
+
+
 @dataclass(frozen=True)
 class Objective:
     """One objective.
@@ -113,8 +141,12 @@ class Objective:
         name: Its key.
         open_data: Files of a run -> data.
         compute_loss_sum: How a batch is measured.
+        compute_scores: What else is measured on the held-out part; None is nothing.
+        for_run: Both of them as the settings of a run want them; None where they depend on none.
     """
 
     name: str
     open_data: Callable[[RunFolder, RunConfig], TrainingData]
     compute_loss_sum: LossFunction
+    compute_scores: Scores | None = None
+    for_run: Callable[[RunConfig], tuple[LossFunction, Scores | None]] | None = None

@@ -17,7 +17,7 @@ from tests.explorer.starter.world import LANGUAGES, SENTENCE_END, take, text_of
 
 # Computed once from the first 100 documents of seed 1 in both languages; a new hash means that the
 # starter model in assets/ was trained on other text than this code writes.
-RECORDED_SHA256 = "b1cb85f730151903919488dd886e99a8bf5122bf3fd9b556fd79ac61b1e88bff"
+RECORDED_SHA256 = "96af53594d29b9429dfb7c56f42a2c2b9be575da2d4b0d6c0ba10669396f1795"
 
 
 def test_a_seed_gives_the_recorded_text():

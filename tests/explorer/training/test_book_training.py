@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 
 from explorer.errors import ConfigError
 from explorer.training.events import Failed, Step
-from explorer.training.initial_weights import INITIAL_FOLDER, MOMENTS_FILE, write_initial
+from explorer.training.initial_weights import MOMENTS_FILE, write_initial
 from explorer.training.loop import train
 from explorer.training.run_config import DataConfig
 from explorer.training.setup import build_run_config, recommended_setup
@@ -183,7 +183,7 @@ def test_initial_weights_of_another_shape_or_damaged_are_refused(course, tmp_pat
     with pytest.raises(ConfigError, match="another architecture"):
         write_initial(other, load_model(path), path)
     run = begun_run(tmp_path / "runs", path)
-    (run.path / INITIAL_FOLDER / "model.safetensors").write_bytes(b"x")
+    (run.initial_folder / "model.safetensors").write_bytes(b"x")
     *_, failed = train(run.path)
     assert isinstance(failed, Failed)
     assert failed.code == "run-file"
@@ -191,7 +191,7 @@ def test_initial_weights_of_another_shape_or_damaged_are_refused(course, tmp_pat
 
 def test_moments_that_were_damaged_are_refused(course, tmp_path):
     run = begun_run(tmp_path / "runs", course[0])
-    moments = run.path / INITIAL_FOLDER / MOMENTS_FILE
+    moments = run.initial_folder / MOMENTS_FILE
     moments.write_bytes(b"not a file of torch")
     *_, failed = train(run.path)
     assert (type(failed), failed.code) == (Failed, "run-file")

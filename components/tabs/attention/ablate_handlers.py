@@ -1,0 +1,280 @@
+"""Handlers of the panel "ablate": change parts, scan all heads, patch between two texts."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import gradio as gr
+import numpy as np
+
+from components.context import AppContext
+from components.tabs.attention.drawer import NO_DRAWER, Shown, fill_drawer
+from components.tabs.attention.reading import Reader, make_probability_bars, work_id
+from components.text import locale_of
+from explorer.attention_lab.ablation import (
+    AblationResult,
+    HeadScan,
+    PatchResult,
+    compute_ablation,
+    compute_patching,
+    parse_changes,
+    scan_heads,
+)
+from explorer.attention_lab.head_kinds import rank_heads
+from explorer.attention_lab.snippets import (
+    make_ablation_snippet,
+    make_patching_snippet,
+    make_scan_snippet,
+)
+
+TEST_FILE = "tests/explorer/attention_lab/test_ablation.py"
+MOST_RANKED = 15
+# A text, the changes, and a second text whose stream is put into the first.
+EXAMPLES = (
+    ("When Mary and John went to the store, John gave a drink to", "", ""),
+    ("The blue cat sat on the warm mat. The blue cat sat on the warm", "0.attn", ""),
+    ("The capital of France is the city of", "1.ffn, 2.ffn", ""),
+)
+
+
+class AblateHandlers:
+    """Handlers of the panel's events.
+
+    Args:
+        ctx: The page's context.
+    """
+
+    def __init__(self, ctx: AppContext) -> None:
+        self._ctx = ctx
+        self._reader = Reader(ctx)
+
+    def change(
+        self,
+        text: str,
+        changes: str,
+        model_id: str | None,
+        owner: str | None,
+        request: gr.Request,
+    ) -> tuple[Any, ...]:
+        """Read and continue the text with and without the changes."""
+        locale, say = locale_of(request), self._ctx.words.say
+        with self._reader.open(model_id, owner, request) as (source, loaded):
+            found = compute_ablation(
+                loaded, text, parse_changes(changes), turn=self._ctx.slots.turn
+            )
+        columns = [say(locale, f"attention.lab_{key}") for key in ("before", "after")]
+        return (
+            self._losses(found, locale),
+            make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
+            say(
+                locale,
+                "attention.ablate.written",
+                before=found.written,
+                after=found.written_changed,
+            ),
+            *fill_drawer(
+                self._ctx,
+                Shown(
+                    tensor="logits",
+                    cells=np.array([found.before, found.after]).T,
+                    rows=found.tokens,
+                    columns=columns,
+                    function=compute_ablation,
+                    test=TEST_FILE,
+                    python=make_ablation_snippet(source, text, changes),
+                ),
+            ),
+        )
+
+    def scan(
+        self, text: str, model_id: str | None, owner: str | None, request: gr.Request
+    ) -> Iterator[tuple[Any, ...]]:
+        """Switch off one head after the other; Stop leaves what is known."""
+        locale = locale_of(request)
+        armed = self._ctx.stops.armed(work_id(request, "scan"))
+        opened = self._reader.open(model_id, owner, request)
+        with armed as switch, opened as (source, loaded):
+            turn = partial(self._ctx.slots.turn, cancelled=switch.is_set)
+            for state in scan_heads(loaded, text, turn=turn, stopped=switch.is_set):
+                yield self._scanned(state, source, text, locale)
+
+    def stop_scan(self, request: gr.Request) -> None:
+        """Stop the scan."""
+        self._ctx.stops.stop(work_id(request, "scan"))
+
+    def pick(self, changes: str, event: gr.EventData) -> str:
+        """Switch off the head that was clicked, with what is off already."""
+        entry = f"{int(event._data['index'])}.{int(event._data['column'])}"
+        entries = [part.strip() for part in changes.split(",") if part.strip()]
+        return ", ".join([*entries, entry] if entry not in entries else entries)
+
+    def patch(
+        self,
+        clean: str,
+        corrupt: str,
+        model_id: str | None,
+        owner: str | None,
+        request: gr.Request,
+    ) -> Iterator[tuple[Any, ...]]:
+        """Put the stream of one text into the other, layer by layer."""
+        locale = locale_of(request)
+        armed = self._ctx.stops.armed(work_id(request, "patch"))
+        opened = self._reader.open(model_id, owner, request)
+        with armed as switch, opened as (source, loaded):
+            turn = partial(self._ctx.slots.turn, cancelled=switch.is_set)
+            states = compute_patching(loaded, clean, corrupt, turn=turn, stopped=switch.is_set)
+            for state in states:
+                yield self._patched(state, source, clean, corrupt, locale)
+
+    def stop_patch(self, request: gr.Request) -> None:
+        """Stop the patching."""
+        self._ctx.stops.stop(work_id(request, "patch"))
+
+    def example(self, event: gr.EventData) -> tuple[str, str]:
+        """Type an example: the text and the changes."""
+        text, changes, _ = EXAMPLES[int(event._data["index"])]
+        return text, changes
+
+    # ------------------------------------------------------------------------------ for programs
+    def attention_ablate(self, text: str, changes: str, request: gr.Request) -> dict[str, Any]:
+        """Read a text with the page's first model, with and without changes such as 3.1 x 0.5."""
+        with self._reader.open(None, None, request) as (_, loaded):
+            found = compute_ablation(
+                loaded, text, parse_changes(changes), turn=self._ctx.slots.turn
+            )
+        return {
+            "loss": found.loss,
+            "loss_changed": found.loss_changed,
+            "tokens": list(found.tokens),
+            "before": list(found.before),
+            "after": list(found.after),
+            "divergence_nats": found.divergence_nats,
+            "written": found.written,
+            "written_changed": found.written_changed,
+        }
+
+    def attention_scan(self, text: str, request: gr.Request) -> dict[str, Any]:
+        """Rank all heads of the page's first model by what switching them off does to the loss."""
+        with self._reader.open(None, None, request) as (_, loaded):
+            *_, last = scan_heads(loaded, text, turn=self._ctx.slots.turn)
+        return {"loss": last.loss, "effects": last.effects.tolist()}
+
+    def attention_patch(self, clean: str, corrupt: str, request: gr.Request) -> dict[str, Any]:
+        """Put the stream of one text into another, in every layer and token."""
+        with self._reader.open(None, None, request) as (_, loaded):
+            *_, last = compute_patching(loaded, clean, corrupt, turn=self._ctx.slots.turn)
+        return {
+            "answer": last.answer,
+            "other": last.other,
+            "labels": list(last.labels),
+            "restored": last.restored.tolist(),
+        }
+
+    # ------------------------------------------------------------------------------ what is shown
+    def _losses(self, found: AblationResult, locale: str) -> str:
+        return self._ctx.words.say(
+            locale,
+            "attention.ablate.said",
+            before=f"{found.loss:.4f}",
+            after=f"{found.loss_changed:.4f}",
+            divergence=f"{found.divergence_nats:.4f}",
+        )
+
+    def _scanned(self, state: HeadScan, source: str, text: str, locale: str) -> tuple[Any, ...]:
+        say = self._ctx.words.say
+        effects = np.nan_to_num(state.effects)
+        rows, columns = _names_of_heads(effects.shape)
+        most = max(float(np.abs(effects).max()), 1e-9)
+        matrix = self._ctx.routes.publish(
+            np.abs(effects), row_labels=rows, column_labels=columns, high=most
+        )
+        ranked = rank_heads(np.abs(state.effects), MOST_RANKED)
+        signed = [float(state.effects[head.layer, head.head]) for head in ranked]
+        bars = [
+            {"label": f"L{head.layer} h{head.head}", "value": value}
+            for head, value in zip(ranked, signed, strict=True)
+        ]
+        drawer = NO_DRAWER
+        if state.done == state.total:
+            drawer = fill_drawer(
+                self._ctx,
+                Shown(
+                    tensor="blocks.*.attn.z",
+                    cells=state.effects,
+                    rows=rows,
+                    columns=columns,
+                    function=scan_heads,
+                    test=TEST_FILE,
+                    python=make_scan_snippet(source, text),
+                    png="lab-scan-map",
+                    digits=5,
+                ),
+            )
+        return (
+            say(
+                locale,
+                "attention.ablate.scanned",
+                done=state.done,
+                total=state.total,
+                loss=f"{state.loss:.4f}",
+            ),
+            {
+                "matrix": matrix,
+                "rows": rows,
+                "cols": columns,
+                "causal": False,
+                "title": say(locale, "attention.ablate.map"),
+                "max": most,
+            },
+            {"bars": bars, "digits": 4},
+            *drawer,
+        )
+
+    def _patched(
+        self, state: PatchResult, source: str, clean: str, corrupt: str, locale: str
+    ) -> tuple[Any, ...]:
+        say = self._ctx.words.say
+        restored = np.nan_to_num(state.restored)
+        rows = [f"L{layer}" for layer in range(len(restored))]
+        columns = [f"{i} {label}" for i, label in enumerate(state.labels)]
+        matrix = self._ctx.routes.publish(
+            np.clip(restored, 0, 1), row_labels=rows, column_labels=columns
+        )
+        drawer = NO_DRAWER
+        if not np.isnan(state.restored).any():
+            drawer = fill_drawer(
+                self._ctx,
+                Shown(
+                    tensor="blocks.*.resid_pre",
+                    cells=state.restored,
+                    rows=rows,
+                    columns=columns,
+                    function=compute_patching,
+                    test=TEST_FILE,
+                    python=make_patching_snippet(source, clean, corrupt),
+                    png="lab-patch-map",
+                ),
+            )
+        return (
+            say(
+                locale,
+                "attention.ablate.patched",
+                answer=state.answer,
+                other=state.other,
+                clean=f"{state.clean:.2f}",
+                corrupt=f"{state.corrupt:.2f}",
+            ),
+            {
+                "matrix": matrix,
+                "rows": rows,
+                "cols": columns,
+                "causal": False,
+                "title": say(locale, "attention.ablate.patch_map"),
+                "max": 1,
+            },
+            *drawer,
+        )
+
+
+def _names_of_heads(shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    return [f"L{i}" for i in range(shape[0])], [f"h{i}" for i in range(shape[1])]

@@ -1,0 +1,53 @@
+"""The Fine-tune tab: a model that is there learns a task, and is asked whether that helped."""
+
+import gradio as gr
+
+from components.context import AppContext
+from components.kit.page_style import build_page_style
+from components.tabs.finetune import answers, clicks, data, evaluate, lineage, train
+from components.tabs.pretrain import live, run_choice
+from components.tabs.tab import Tab, build_tab_head
+from explorer.tuning_runs import TuningRuns
+
+PANELS = ("data", "train", "live", "answers", "evaluate", "clicks", "lineage")
+
+
+def build(ctx: AppContext) -> None:
+    """Build the tab.
+
+    Args:
+        ctx: The page's context.
+    """
+    head = build_tab_head(ctx, "finetune")
+    build_page_style("finetune")
+    tunings = TuningRuns(ctx.runs, ctx.store)
+    choice = run_choice.build(ctx, "finetune")
+    tabs = {}
+    with gr.Tabs(elem_id="finetune-panels", overflow_behavior="wrap") as panels:
+        for name in PANELS:
+            tabs[name] = gr.Tab(ctx.words.t(f"finetune.panel.{name}"), id=name)
+        with tabs["data"]:
+            rows = data.build(ctx)
+        with tabs["train"]:
+            form = train.build(ctx)
+        with tabs["live"]:
+            watch = live.build(ctx, "finetune")
+        with tabs["answers"]:
+            asked = answers.build(ctx)
+        with tabs["evaluate"]:
+            scores = evaluate.build(ctx)
+        with tabs["clicks"]:
+            judged = clicks.build(ctx)
+        with tabs["lineage"]:
+            tree = lineage.build(ctx)
+    ctx.address.register_panels("finetune", panels, PANELS)
+    runs = live.wire_panel(ctx, head, watch, choice, "finetune")
+    data.wire_panel(ctx, head, rows, tunings, panels)
+    train.wire_panel(ctx, head, tabs["train"], form, rows, tunings, choice, panels, watch, runs)
+    answers.wire_panel(ctx, head, tabs["answers"], asked, choice, tunings)
+    evaluate.wire_panel(ctx, head, scores, choice, tunings)
+    clicks.wire_panel(ctx, head, judged, rows, choice, tunings, panels)
+    lineage.wire_panel(ctx, head, tabs["lineage"], tree, tunings)
+
+
+TAB = Tab("finetune", "finetune.title", build)

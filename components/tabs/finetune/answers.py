@@ -1,0 +1,112 @@
+"""The panel "answers": the same held-out questions to the base and to any checkpoint."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from components.api import expose
+from components.context import AppContext
+from components.errors import wire
+from components.kit.bars import build_bar_list
+from components.kit.cards import build_note
+from components.kit.chips import build_token_chips
+from components.kit.line import build_line
+from components.kit.text_table import build_text_table
+from components.tabs.finetune.answer_handlers import AnswerHandlers
+from components.tabs.pretrain.run_choice import RunChoice
+from components.tabs.tab import TabHead
+from explorer.tuning_runs import TuningRuns
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Components of the panel."""
+
+    step: gr.Dropdown
+    number: gr.Slider
+    ask: gr.Button
+    own: gr.Textbox
+    own_ask: gr.Button
+    said: gr.HTML
+    table: gr.HTML
+    bars: gr.HTML
+    chips: gr.HTML
+
+
+def build(ctx: AppContext) -> Parts:
+    """Build the panel, without its events.
+
+    Args:
+        ctx: The page's context.
+    """
+    words, t = ctx.words, ctx.words.t
+    with gr.Row(elem_classes=["tab-body"]):
+        with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
+            step = gr.Dropdown(
+                [],
+                label=t("finetune.step"),
+                info=t("finetune.step_info"),
+                elem_id="finetune-step",
+            )
+            number = gr.Slider(
+                1,
+                30,
+                value=6,
+                step=1,
+                label=t("finetune.number"),
+                info=t("finetune.number_info"),
+                elem_id="finetune-number",
+            )
+            ask = gr.Button(
+                t("finetune.ask"), variant="primary", elem_id="finetune-ask", min_width=0
+            )
+            own = gr.Textbox(
+                "",
+                label=t("finetune.own"),
+                info=t("finetune.own_info"),
+                lines=3,
+                max_lines=8,
+                elem_id="finetune-own",
+            )
+            own_ask = gr.Button(t("finetune.own_ask"), elem_id="finetune-own-ask", min_width=0)
+        with gr.Column(elem_classes=["figure"], min_width=0):
+            said = build_line(words, elem_id="finetune-answers-said", look="heading")
+            bars = build_bar_list(words, elem_id="finetune-own-bars")
+            chips = build_token_chips(
+                words, elem_id="finetune-own-chips", mode="weight", readout="popover"
+            )
+            table = build_text_table(words, elem_id="finetune-answers")
+    build_note(words, "finetune.look_for_answers", elem_id="finetune-answers-note")
+    return Parts(step, number, ask, own, own_ask, said, table, bars, chips)
+
+
+def wire_panel(
+    ctx: AppContext,
+    head: TabHead,
+    tab: gr.Tab,
+    parts: Parts,
+    choice: RunChoice,
+    tunings: TuningRuns,
+) -> None:
+    """Connect the panel's events.
+
+    Args:
+        ctx: The page's context.
+        head: Head of the tab, with its card slot.
+        tab: The inner tab.
+        parts: What `build` gave.
+        choice: The run that is looked at.
+        tunings: Knows the runs.
+    """
+    on = AnswerHandlers(ctx, tunings)
+    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    wire(tab.select, on.list_steps, [choice.run], [parts.step, parts.said], **options)
+    asked = [choice.run, parts.step, parts.number, ctx.owner]
+    wire(parts.ask.click, on.ask, asked, [parts.said, parts.table], **options)
+    own = [choice.run, parts.step, parts.own, ctx.owner]
+    shown = [parts.said, parts.bars, parts.chips, parts.table]
+    for event in (parts.own_ask.click, parts.own.submit):
+        wire(event, on.ask_own, own, shown, **options)
+    expose(on.classify, "finetune_classify")
+    expose(on.answer, "finetune_answer")

@@ -1,0 +1,160 @@
+"""What the panel "clicks" does: asks, notes what was taken, hands the rows over."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gradio as gr
+
+from components.context import AppContext
+from components.text import locale_of
+from explorer.clicks import (
+    AnswerPair,
+    Side,
+    ask_both,
+    ask_twice,
+    count_wins,
+    make_preference,
+)
+from explorer.errors import JobError
+from explorer.tuning_data import TYPED
+from explorer.tuning_runs import TuningRuns
+
+LEAST_TO_TRAIN = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clicks:
+    """What was taken so far.
+
+    Args:
+        n_asked: Questions asked.
+        pair: The one that is open.
+        rows: Preferences, one line of JSON each.
+        taken: Whether the tuned model's answer was taken.
+        shown: Question and both answers of what was taken, for the table.
+    """
+
+    n_asked: int = 0
+    pair: AnswerPair | None = None
+    rows: tuple[str, ...] = ()
+    taken: tuple[bool, ...] = ()
+    shown: tuple[tuple[str, str, str], ...] = ()
+
+
+class ClickHandlers:
+    """Handlers of the panel's events.
+
+    Args:
+        ctx: The page's context.
+        tunings: Knows the runs.
+    """
+
+    def __init__(self, ctx: AppContext, tunings: TuningRuns) -> None:
+        self._ctx = ctx
+        self._tunings = tunings
+
+    def begin(self, request: gr.Request) -> tuple[Any, ...]:
+        """Another mode: from the beginning."""
+        return self._show(Clicks(), "", request)
+
+    def ask(
+        self,
+        mode: str,
+        run: str | None,
+        owner: str | None,
+        clicks: Clicks,
+        request: gr.Request,
+    ) -> tuple[Any, ...]:
+        """The next question, answered twice."""
+        if run is None:
+            raise JobError("there is no run yet; train one first", code="tune-no-run")
+        if self._tunings.objective(run) == "classification":
+            raise JobError(
+                "a classifier writes no answers; choose another run", code="tune-no-answers"
+            )
+        pair = self._ask(mode, run, self._ctx.owner_of(owner, request), clicks.n_asked)
+        clicks = replace(clicks, pair=pair, n_asked=clicks.n_asked + 1)
+        return self._show(clicks, mode, request)
+
+    def take_left(
+        self, mode: str, run: str | None, owner: str | None, clicks: Clicks, request: gr.Request
+    ) -> tuple[Any, ...]:
+        """The left answer is better."""
+        return self.ask(mode, run, owner, _note(clicks, "left"), request)
+
+    def take_right(
+        self, mode: str, run: str | None, owner: str | None, clicks: Clicks, request: gr.Request
+    ) -> tuple[Any, ...]:
+        """The right answer is better."""
+        return self.ask(mode, run, owner, _note(clicks, "right"), request)
+
+    def take_neither(
+        self, mode: str, run: str | None, owner: str | None, clicks: Clicks, request: gr.Request
+    ) -> tuple[Any, ...]:
+        """Neither is better: it counts for nothing."""
+        return self.ask(mode, run, owner, replace(clicks, pair=None), request)
+
+    def hand_over(self, clicks: Clicks) -> tuple[Any, ...]:
+        """The clicks as a data set to train on."""
+        return TYPED, "\n".join(clicks.rows), gr.Tabs(selected="data")
+
+    def _ask(self, mode: str, run: str, visitor: str, number: int) -> AnswerPair:
+        examples = self._tunings.examples(run)
+        example = examples[number % len(examples)]
+        tuning, store, turn = self._tunings.tuning(run), self._ctx.store, self._ctx.slots.turn
+        source = self._ctx.runs.checkpoint_source(run, self._tunings.best_step(run))
+        with store.lease(source, visitor) as tuned:
+            if mode == "own":
+                return ask_twice(tuned, example, tuning, number, turn)
+            with store.lease(tuning.base, visitor) as base:
+                return ask_both(base, tuned, example, tuning, number, turn)
+
+    def _show(self, clicks: Clicks, mode: str, request: gr.Request) -> tuple[Any, ...]:
+        say, locale, pair = self._ctx.words.say, locale_of(request), clicks.pair
+        wins = count_wins(clicks.taken)
+        said = say(
+            locale,
+            "finetune.clicks_wins" if mode == "blind" else "finetune.clicks_count",
+            n=len(clicks.rows),
+            wins=wins.wins,
+            all=wins.n,
+            low=f"{100 * wins.low:.0f}",
+            high=f"{100 * wins.high:.0f}",
+        )
+        heads = ("question", "better", "worse")
+        table = {
+            "cols": [say(locale, f"finetune.column_{name}") for name in heads],
+            "rows": [list(row) for row in clicks.shown],
+        }
+        enough = mode == "own" and len(clicks.rows) >= LEAST_TO_TRAIN
+        asked = gr.update(visible=pair is not None)
+        return (
+            said,
+            "" if pair is None else pair.prompt,
+            "" if pair is None else pair.left or "∅",
+            "" if pair is None else pair.right or "∅",
+            asked,
+            asked,
+            asked,
+            gr.update(visible=enough),
+            table if clicks.shown else None,
+            clicks,
+        )
+
+
+def _note(clicks: Clicks, better: Side) -> Clicks:
+    """Take a click down; two equal answers are no preference."""
+    pair = clicks.pair
+    if pair is None:
+        return clicks
+    taken = clicks.taken if pair.tuned is None else (*clicks.taken, pair.tuned == better)
+    chosen, rejected = (pair.left, pair.right) if better == "left" else (pair.right, pair.left)
+    if pair.left == pair.right:
+        return replace(clicks, pair=None, taken=taken)
+    return replace(
+        clicks,
+        pair=None,
+        taken=taken,
+        rows=(*clicks.rows, make_preference(pair, better)),
+        shown=(*clicks.shown, (pair.prompt, chosen, rejected)),
+    )

@@ -1,0 +1,211 @@
+"""The panel "data": what is learned from, row by row, before anything is trained."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from components.address import parse_choice, parse_integer
+from components.api import expose
+from components.context import AppContext
+from components.errors import wire
+from components.forms import Form, build_form, with_form
+from components.kit.bars import build_bar_list
+from components.kit.cards import build_note
+from components.kit.examples import build_examples
+from components.kit.line import build_line
+from components.kit.text_table import build_text_table
+from components.kit.working import Working, build_working
+from components.tabs.finetune.data_handlers import DataHandlers
+from components.tabs.tab import TabHead
+from explorer.tuning_data import SAMPLES, TYPED, UPLOADED, DataSettings
+from explorer.tuning_runs import TuningRuns
+
+PREFIX = "finetune.data"
+EXAMPLE_KEYS = tuple(f"finetune.example_{name}" for name in SAMPLES)
+SPLIT = ("training", "validation", "split_seed", "shuffle", "balance")
+FORMULA = r"""
+$$\hat c = \arg\max_c \Bigl[\ln\tfrac{n_c}{n} + \sum_{w} \ln\tfrac{n(w,c) + 1}{n(c) + V}\Bigr]
+\qquad n_{\text{training}} = \lfloor s\,n \rfloor$$
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Components of the panel."""
+
+    form: Form
+    upload: gr.UploadButton
+    typed: gr.Textbox
+    edit: gr.Button
+    examples: gr.HTML
+    count: gr.HTML
+    mapped: gr.HTML
+    baseline: gr.HTML
+    rows: gr.HTML
+    problems: gr.HTML
+    classes: gr.HTML
+    duplicates: gr.HTML
+    forward: gr.Button
+    working: Working
+
+    @property
+    def inputs(self) -> list[Any]:
+        """What names a data set: the uploaded file, and the form."""
+        return [self.upload, *self.form.inputs]
+
+    def outputs(self) -> list[Any]:
+        """What `DataHandlers.show` fills."""
+        controls = self.form.controls
+        first = [self.typed, self.upload, *(controls[n] for n in ("first", "second", "third"))]
+        views = [self.count, self.mapped, self.baseline, self.rows, self.problems, self.classes]
+        drawer = self.working
+        return [*first, *views, self.duplicates, drawer.facts, drawer.table, drawer.exports]
+
+
+def build(ctx: AppContext) -> Parts:
+    """Build the panel, without its events.
+
+    Args:
+        ctx: The page's context.
+    """
+    words, t = ctx.words, ctx.words.t
+    with gr.Row(elem_classes=["tab-body"]):
+        with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
+            examples = build_examples(words, EXAMPLE_KEYS, elem_id="finetune-examples")
+            built: dict[str, Any] = {"data": _build_choice(ctx)}
+            upload = gr.UploadButton(
+                t("finetune.upload"),
+                file_types=[".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt"],
+                type="filepath",
+                size="sm",
+                visible=False,
+                elem_id="finetune-upload",
+            )
+            built["typed"] = typed = gr.Textbox(
+                "",
+                label=t(f"{PREFIX}.typed"),
+                info=t(f"{PREFIX}.typed_info"),
+                lines=6,
+                max_lines=14,
+                visible=False,
+                elem_id="finetune-typed",
+                elem_classes=["numbers"],
+            )
+            with (
+                gr.Accordion(t("finetune.columns"), open=False, elem_id="finetune-columns"),
+                gr.Column(elem_classes=["form-grid"]),
+            ):
+                built |= {name: _build_column(ctx, name) for name in ("first", "second", "third")}
+                built |= _part(ctx, ("kind", "quotes")).controls
+            with (
+                gr.Accordion(t("finetune.split"), open=False, elem_id="finetune-split"),
+                gr.Column(elem_classes=["form-grid"]),
+            ):
+                built |= _part(ctx, SPLIT).controls
+        with gr.Column(elem_classes=["figure"], min_width=0):
+            count = build_line(words, elem_id="finetune-count", look="heading")
+            mapped = build_line(words, elem_id="finetune-mapped", look="help")
+            with gr.Row(elem_classes=["button-row"]):
+                forward = gr.Button(
+                    t("finetune.forward"),
+                    variant="primary",
+                    elem_id="finetune-forward",
+                    min_width=0,
+                )
+                edit = gr.Button(t("finetune.edit"), elem_id="finetune-edit", min_width=0)
+            rows = build_text_table(words, elem_id="finetune-rows")
+            problems = build_text_table(words, elem_id="finetune-problems")
+            classes = build_bar_list(words, elem_id="finetune-classes")
+            duplicates = build_line(words, elem_id="finetune-duplicates", look="help")
+            baseline = build_line(words, elem_id="finetune-baseline", look="help")
+            working = build_working(words, elem_id="finetune-data-working", formula=FORMULA)
+    build_note(words, "finetune.look_for_data", elem_id="finetune-data-note")
+    form = Form(DataSettings, {name: built[name] for name in vars(DataSettings())})
+    _register(ctx, form)
+    return Parts(
+        form=form,
+        upload=upload,
+        typed=typed,
+        edit=edit,
+        examples=examples,
+        count=count,
+        mapped=mapped,
+        baseline=baseline,
+        rows=rows,
+        problems=problems,
+        classes=classes,
+        duplicates=duplicates,
+        forward=forward,
+        working=working,
+    )
+
+
+def _part(ctx: AppContext, names: tuple[str, ...]) -> Form:
+    return build_form(ctx.words, DataSettings, prefix=PREFIX, elem_id="finetune", names=names)
+
+
+def _build_choice(ctx: AppContext) -> gr.Dropdown:
+    t = ctx.words.t
+    return gr.Dropdown(
+        [(t(f"{PREFIX}.data.{name}"), name) for name in (*SAMPLES, UPLOADED, TYPED)],
+        value=DataSettings().data,
+        label=t(f"{PREFIX}.data"),
+        info=t(f"{PREFIX}.data_info"),
+        elem_id="finetune-data",
+    )
+
+
+def _build_column(ctx: AppContext, name: str) -> gr.Dropdown:
+    t = ctx.words.t
+    return gr.Dropdown(
+        [""],
+        value="",
+        label=t(f"{PREFIX}.{name}"),
+        info=t(f"{PREFIX}.{name}_info"),
+        allow_custom_value=True,
+        elem_id=f"finetune-{name}",
+    )
+
+
+def _register(ctx: AppContext, form: Form) -> None:
+    """What of the data an address may name; an uploaded file it cannot."""
+    controls = form.controls
+    ctx.address.register("finetune", "data", controls["data"], parse_choice((*SAMPLES, TYPED)))
+    ctx.address.register("finetune", "rows", controls["typed"])
+    ctx.address.register("finetune", "seed", controls["split_seed"], parse_integer(0, 2**31 - 1))
+
+
+def wire_panel(
+    ctx: AppContext, head: TabHead, parts: Parts, tunings: TuningRuns, panels: gr.Tabs
+) -> None:
+    """Connect the panel's events.
+
+    Args:
+        ctx: The page's context.
+        head: Head of the tab, with its card slot.
+        parts: What `build` gave.
+        tunings: Reads the data.
+        panels: The inner tabs.
+    """
+    on = DataHandlers(ctx, tunings)
+    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    controls = parts.form.controls
+    show = with_form(on.show, DataSettings)
+    asked = [control.change for control in controls.values()]
+    for event in (*asked, ctx.owner.change):
+        wire(
+            event,
+            show,
+            parts.inputs,
+            parts.outputs(),
+            trigger_mode="always_last",
+            queue=False,
+            **options,
+        )
+    wire(parts.upload.upload, show, parts.inputs, parts.outputs(), **options)
+    wire(parts.examples.example, on.example, [], [controls["data"]], queue=False, **options)
+    edited = [controls["data"], parts.typed]
+    wire(parts.edit.click, with_form(on.edit, DataSettings), parts.inputs, edited, **options)
+    wire(parts.forward.click, lambda: gr.Tabs(selected="train"), [], [panels], **options)
+    expose(with_form(on.read_data, DataSettings), "finetune_data")

@@ -1,0 +1,183 @@
+"""The panel "train": which model, which weights, which loss; the batch as it will be read; Start."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from components.api import expose
+from components.context import AppContext
+from components.errors import wire
+from components.forms import Form, build_form, with_form
+from components.kit.cards import build_note
+from components.kit.examples import build_examples
+from components.kit.line import build_line
+from components.kit.mask_rows import build_mask_rows
+from components.kit.working import Working, build_working
+from components.tabs.finetune.data import Parts as DataParts
+from components.tabs.finetune.train_handlers import FORMULAS, TrainHandlers
+from components.tabs.pretrain.live import Parts as LiveParts
+from components.tabs.pretrain.run_choice import RunChoice
+from components.tabs.pretrain.run_handlers import RunHandlers
+from components.tabs.tab import TabHead
+from explorer.training.tuning_setup import TuningSetup
+from explorer.tuning_data import DataSettings
+from explorer.tuning_runs import TuningRuns
+
+PREFIX = "finetune.form"
+FIRST = ("trains", "template", "train_on", "pooling", "loss", "beta", "gamma", "reduction")
+LORA = ("lora_rank", "lora_alpha", "lora_targets")
+MORE = (
+    *("name", "epochs", "learning_rate", "batch_size", "accumulate", "row_limit"),
+    *("packing", "patience", "weight_decay", "seed"),
+)
+EXAMPLE_KEYS = ("finetune.try_block", "finetune.try_lora", "finetune.try_everything")
+KATEX: list[Any] = [{"left": "$$", "right": "$$", "display": True}]
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Components of the panel."""
+
+    form: Form
+    objective: gr.State
+    examples: gr.HTML
+    what: gr.HTML
+    base: gr.HTML
+    share: gr.HTML
+    mask: gr.HTML
+    lengths: gr.HTML
+    formula: gr.Markdown
+    start: gr.Button
+    status: gr.HTML
+    working: Working
+
+    def outputs(self) -> list[Any]:
+        """What `TrainHandlers.plan` fills."""
+        drawer = self.working
+        shown = [self.what, self.base, self.share, self.mask, self.lengths, self.formula]
+        controls = [self.form.controls[name] for name in (*FIRST, *LORA, "packing")]
+        return [*shown, *controls, drawer.facts, drawer.table, drawer.exports]
+
+
+def build(ctx: AppContext) -> Parts:
+    """Build the panel, without its events.
+
+    Args:
+        ctx: The page's context.
+    """
+    words, t = ctx.words, ctx.words.t
+    with gr.Row(elem_classes=["tab-body"]):
+        with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
+            examples = build_examples(words, EXAMPLE_KEYS, elem_id="finetune-try")
+            controls = dict(_part(ctx, (*FIRST, *LORA)).controls)
+            with (
+                gr.Accordion(t("finetune.more"), open=False, elem_id="finetune-more"),
+                gr.Column(elem_classes=["form-grid"]),
+            ):
+                controls |= _part(ctx, MORE).controls
+        with gr.Column(elem_classes=["figure"], min_width=0):
+            what = build_line(words, elem_id="finetune-what", look="heading")
+            base = build_line(words, elem_id="finetune-base", look="help")
+            share = build_line(words, elem_id="finetune-share-line", look="help")
+            with gr.Row(elem_classes=["button-row"]):
+                start = gr.Button(
+                    t("finetune.begin"), variant="primary", elem_id="finetune-begin", min_width=0
+                )
+            status = build_line(words, elem_id="finetune-status", look="help")
+            gr.HTML(t("finetune.batch"), elem_classes=["heading"])
+            mask = build_mask_rows(words, elem_id="finetune-mask")
+            lengths = build_line(words, elem_id="finetune-lengths", look="help")
+            formula = gr.Markdown(
+                FORMULAS["classification"], latex_delimiters=KATEX, elem_id="finetune-formula"
+            )
+            working = build_working(
+                words, elem_id="finetune-working", formula="\n".join(FORMULAS.values())
+            )
+    build_note(words, "finetune.look_for_train", elem_id="finetune-note")
+    form = Form(TuningSetup, {name: controls[name] for name in vars(TuningSetup())})
+    return Parts(
+        form=form,
+        objective=gr.State(""),
+        examples=examples,
+        what=what,
+        base=base,
+        share=share,
+        mask=mask,
+        lengths=lengths,
+        formula=formula,
+        start=start,
+        status=status,
+        working=working,
+    )
+
+
+def _part(ctx: AppContext, names: tuple[str, ...]) -> Form:
+    return build_form(ctx.words, TuningSetup, prefix=PREFIX, elem_id="tune", names=names)
+
+
+def wire_panel(
+    ctx: AppContext,
+    head: TabHead,
+    tab: gr.Tab,
+    parts: Parts,
+    rows: DataParts,
+    tunings: TuningRuns,
+    choice: RunChoice,
+    panels: gr.Tabs,
+    live: LiveParts,
+    runs: RunHandlers,
+) -> None:
+    """Connect the panel's events.
+
+    Args:
+        ctx: The page's context.
+        head: Head of the tab, with its card slot.
+        tab: The inner tab: nothing is cut into tokens before somebody opens it.
+        parts: What `build` gave.
+        rows: The panel "data".
+        tunings: Makes the runs.
+        choice: The run that is looked at.
+        panels: The inner tabs; Start turns to the run.
+        live: The panel "live", which then shows the run.
+        runs: Its handlers.
+    """
+    on = TrainHandlers(ctx, tunings, runs)
+    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    inputs = [ctx.model_id, ctx.owner, parts.objective, *rows.inputs, *parts.form.inputs]
+    refill = with_form(on.refill, DataSettings)
+    refilled = [parts.objective, *(parts.form.controls[n] for n in ("epochs", "learning_rate"))]
+    given = [parts.objective, *rows.inputs]
+    wire(tab.select, refill, given, refilled, **options).then(**_plan(on, head, inputs, parts, ctx))
+    # the model in the bar at the top is the base: another one there is another base here
+    for event in (ctx.model_id.change, *(c.input for c in parts.form.inputs)):
+        wire(
+            event,
+            on.plan,
+            inputs,
+            parts.outputs(),
+            trigger_mode="always_last",
+            **options,
+        )
+    tried = [parts.form.controls["trains"], parts.form.controls["train_on"]]
+    wire(parts.examples.example, on.example, [], tried, queue=False, **options).then(
+        **_plan(on, head, inputs, parts, ctx)
+    )
+    shown = [panels, parts.status, *live.outputs(choice)]
+    wire(parts.start.click, on.begin, inputs, shown, **options)
+    expose(on.start_run, "finetune_start")
+
+
+def _plan(
+    on: TrainHandlers, head: TabHead, inputs: list[Any], parts: Parts, ctx: AppContext
+) -> dict[str, Any]:
+    """The plan, as what comes after another event."""
+    from components.errors import guarded
+
+    return {
+        "fn": guarded(on.plan, parts.outputs(), head.card, ctx.words),
+        "inputs": inputs,
+        "outputs": [*parts.outputs(), head.card],
+        "show_progress": "hidden",
+        "api_visibility": "private",
+    }

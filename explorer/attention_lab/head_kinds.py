@@ -1,0 +1,240 @@
+"""What each head of a model does, measured: one number a kind, for every head.
+
+With A the weights of a head, and the first token left out as a query (it can only see itself):
+
+    previous     mean of A[t, t-1]
+    first        mean of A[t, 0]: a sink
+    self         mean of A[t, t]
+    local        mean weight on the last 8 tokens, itself counted, of queries that see more
+    duplicate    mean weight on earlier copies of the same token, where there is one
+    induction    mean weight on what followed earlier copies (Olsson et al. 2022, arXiv 2209.11895)
+    entropy      mean of -sum A ln A, in nats
+    distance     mean of sum A[t, s] (t - s), in tokens
+
+`compute_head_scores` measures two of them on random tokens that come twice, the published way; here
+all are measured on one text, or on one such random row, so that they can be compared.
+
+Rollout follows Abnar & Zuidema 2020 (arXiv 2005.00928, section 3): the mean of the heads, mixed
+half and half with the identity for the residual stream, multiplied over the layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explorer.attention_maps import AttentionMaps, check_index, compute_patterns, read_ids
+from explorer.head_scores import draw_tokens
+
+if TYPE_CHECKING:
+    from models.loading import LoadedModel
+
+KINDS = (
+    "previous",
+    "first",
+    "induction",
+    "duplicate",
+    "self",
+    "local",
+    "entropy",
+    "distance",
+)
+SHARES = KINDS[:6]  # those are shares from 0 to 1; entropy is in nats, distance in tokens
+LOCAL_TOKENS = 8
+HALF_TOKENS = 64
+
+Grid = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadKinds:
+    """All kinds of all heads, on one row of tokens.
+
+    Args:
+        scores: Kind -> (layers, heads); NaN where the text has nothing to measure it on.
+    """
+
+    scores: Mapping[str, Grid]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedHead:
+    """A head and its score.
+
+    Args:
+        layer: From 0.
+        head: From 0.
+        score: Of the kind asked for.
+    """
+
+    layer: int
+    head: int
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairVectors:
+    """The vectors behind one weight.
+
+    Args:
+        query: (d,), after rotation.
+        key: (d,), after rotation.
+        value: (e,).
+        products: (d,), query times key; their sum times `scale` is the score before any soft cap.
+        scale: What the sum is multiplied by, 1 / sqrt(d) in most models.
+        score: The product.
+        weight: After softmax over all keys of the query.
+    """
+
+    query: NDArray[np.float32]
+    key: NDArray[np.float32]
+    value: NDArray[np.float32]
+    products: NDArray[np.float32]
+    scale: float
+    score: float
+    weight: float
+
+
+def compute_head_kinds(maps: AttentionMaps) -> HeadKinds:
+    """Measure every kind in every head, on the text that was read.
+
+    Args:
+        maps: Queries and keys of the text.
+    """
+    layers = [score_kinds(compute_patterns(maps, i), maps.ids) for i in range(maps.n_layers)]
+    return HeadKinds(scores={kind: np.stack([layer[kind] for layer in layers]) for kind in KINDS})
+
+
+def compute_random_maps(
+    loaded: LoadedModel,
+    *,
+    half_tokens: int = HALF_TOKENS,
+    seed: int = 0,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> AttentionMaps:
+    """Let a model read different random tokens that come twice in a row.
+
+    Args:
+        loaded: Any decoder.
+        half_tokens: Tokens before the repetition; fewer where the context is short.
+        seed: Of the tokens.
+        turn: Entered for the forward pass.
+    """
+    import torch
+
+    tokenizer, config = loaded.tokenizer, loaded.config
+    front = [tokenizer.bos_id] if tokenizer.adds_bos and tokenizer.bos_id is not None else []
+    known = min(tokenizer.vocab_size, config.vocab_size)
+    half_tokens = min(half_tokens, (config.context_length - len(front)) // 2, known)
+    half = draw_tokens(known, half_tokens, torch.Generator().manual_seed(seed)).tolist()
+    return read_ids(loaded, [*front, *half, *half], turn=turn)
+
+
+def score_kinds(patterns: NDArray[np.float32], ids: tuple[int, ...]) -> dict[str, Grid]:
+    """Score the heads of one layer.
+
+    Args:
+        patterns: (H, T, T), rows sum to 1.
+        ids: The T tokens.
+    """
+    n = len(ids)
+    lag = np.arange(n)[:, None] - np.arange(n)[None]  # how far back each key is
+    token = np.asarray(ids)
+    earlier = lag > 0
+    same = (token[:, None] == token[None]) & earlier
+    follows = np.zeros((n, n), dtype=bool)
+    follows[:, 1:] = same[:, :-1]
+    follows &= earlier  # what followed is the token itself where two copies stand side by side
+    inside = patterns[:, 1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        surprise = np.where(inside > 0, -np.log(inside), 0.0)
+    near = (lag >= 0) & (lag < LOCAL_TOKENS)
+    near[:LOCAL_TOKENS] = False  # those see no more than that: their share would be 1 by itself
+    return {
+        "previous": _mean_on(patterns, lag == 1),
+        "first": _mean_on(patterns, earlier & (np.arange(n) == 0)),
+        "induction": _mean_on(patterns, follows),
+        "duplicate": _mean_on(patterns, same),
+        "self": _mean_on(patterns, (lag == 0) & (np.arange(n) > 0)),
+        "local": _mean_on(patterns, near),
+        "entropy": _mean(np.einsum("hts,hts->ht", inside, surprise, dtype=np.float64)),
+        "distance": _mean(np.einsum("hts,ts->ht", inside, np.abs(lag[1:]), dtype=np.float64)),
+    }
+
+
+def rank_heads(scores: Grid, most: int = 12, least: float | None = None) -> tuple[RankedHead, ...]:
+    """The heads with the highest scores, highest first; those without a score are left out.
+
+    Args:
+        scores: (layers, heads).
+        most: At most so many.
+        least: Lower scores are left out; None leaves none out.
+    """
+    order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), axis=None, kind="stable")
+    found = []
+    for place in order[:most]:
+        layer, head = divmod(int(place), scores.shape[1])
+        score = float(scores[layer, head])
+        if not np.isnan(score) and (least is None or score >= least):
+            found.append(RankedHead(layer=layer, head=head, score=score))
+    return tuple(found)
+
+
+def compute_rollout(maps: AttentionMaps, layer: int) -> NDArray[np.float32]:
+    """How much of each token flows into each token by the end of a layer, (T, T); rows sum to 1.
+
+    Args:
+        maps: Queries and keys of the text.
+        layer: The last layer that counts.
+
+    Raises:
+        ConfigError: The model has no such layer.
+    """
+    check_index("layer", layer, maps.n_layers)
+    flow = np.eye(len(maps.ids), dtype=np.float32)
+    for i in range(layer + 1):
+        mean = compute_patterns(maps, i).mean(axis=0)
+        flow = 0.5 * (mean @ flow + flow)
+    return flow
+
+
+def compute_pair(maps: AttentionMaps, layer: int, head: int, query: int, key: int) -> PairVectors:
+    """The vectors of a query token and a key token in one head.
+
+    Raises:
+        ConfigError: No such layer, head or token.
+    """
+    check_index("layer", layer, maps.n_layers)
+    check_index("head", head, maps.n_heads)
+    check_index("token", query, len(maps.ids))
+    check_index("token", key, len(maps.ids))
+    shared = head // (maps.n_heads // maps.n_kv_heads)
+    q, k = maps.queries[layer][head, query], maps.keys[layer][shared, key]
+    products = q * k
+    scale = maps.attention.score_scale
+    return PairVectors(
+        query=q,
+        key=k,
+        value=maps.values[layer][shared, key],
+        products=products,
+        scale=scale,
+        score=float(products.sum() * scale),
+        weight=float(compute_patterns(maps, layer)[head, query, key]),
+    )
+
+
+def _mean_on(patterns: NDArray[np.float32], keys: NDArray[np.bool_]) -> Grid:
+    """Mean over the queries that have such keys of the weight on them; NaN where none has."""
+    queries = keys.any(axis=1)
+    if not queries.any():
+        return np.full(len(patterns), np.nan)
+    return _mean(np.einsum("hts,ts->ht", patterns[:, queries], keys[queries], dtype=np.float64))
+
+
+def _mean(rows: Grid) -> Grid:
+    return rows.mean(axis=1) if rows.shape[1] else np.full(len(rows), np.nan)

@@ -1,0 +1,252 @@
+"""The nine ways, measured on this machine: forward and backward, with their spread.
+
+Each round runs every way once, one after the other, so that a slow moment of the machine touches
+all of them; the first round warms up and is not counted. What stands for a way is the median, and
+its spread is the range from the first to the third quartile.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from explorer.errors import ConfigError, Stopped
+
+if TYPE_CHECKING:
+    import torch
+
+    from explorer.attention_lab.ways import Way
+
+WAY_NAMES = (
+    "list",
+    "split",
+    "fused",
+    "einsum",
+    "sdpa_causal",
+    "sdpa_mask",
+    "torch",
+    "torch_weights",
+    "flex",
+)
+CLASS_NAMES = (
+    "HeadsInAList",
+    "SplitHeads",
+    "FusedQkv",
+    "Einsum",
+    "SdpaCausal",
+    "SdpaMask",
+    "TorchWithoutWeights",
+    "TorchWithWeights",
+    "Flex",
+)
+WAYS_FILE = Path(__file__).with_name("ways.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaySettings:
+    """Size of the layer and of what it reads.
+
+    Args:
+        d_model: Width of the stream.
+        n_heads: Heads; must divide the width.
+        n_tokens: Length of each row.
+        batch: Rows.
+        rounds: How often each way is measured.
+        seed: Of weights and inputs.
+    """
+
+    d_model: int = field(default=192, metadata={"least": 16, "most": 1_024, "step": 16})
+    n_heads: int = field(default=6, metadata={"least": 1, "most": 32, "step": 1})
+    n_tokens: int = field(default=128, metadata={"least": 2, "most": 1_024, "step": 1})
+    batch: int = field(default=4, metadata={"least": 1, "most": 16, "step": 1})
+    rounds: int = field(default=5, metadata={"least": 3, "most": 25, "step": 1})
+    seed: int = field(default=0, metadata={"least": 0, "most": 99_999, "step": 1})
+
+
+@dataclass(frozen=True, kw_only=True)
+class WayResult:
+    """One way, measured.
+
+    Args:
+        name: Which.
+        n_parameters: That can be trained.
+        largest_difference: From the first way, over all outputs.
+        forward_s: First quartile, median and third quartile of a forward pass, in seconds.
+        backward_s: The same of a backward pass; None where there is none on this device.
+    """
+
+    name: str
+    n_parameters: int
+    largest_difference: float
+    forward_s: tuple[float, float, float]
+    backward_s: tuple[float, float, float] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaysResult:
+    """All ways after some rounds.
+
+    Args:
+        ways: One a way, in the order of `WAY_NAMES`.
+        rounds: Rounds that were counted.
+    """
+
+    ways: tuple[WayResult, ...]
+    rounds: int
+
+
+def build_ways(settings: WaySettings) -> dict[str, Way]:
+    """All ways, with the same weights.
+
+    Raises:
+        ConfigError: The width is no multiple of the number of heads.
+    """
+    import torch
+
+    from explorer.attention_lab.ways import WAYS
+
+    d, n_heads = settings.d_model, settings.n_heads
+    if d % n_heads:
+        raise ConfigError(
+            f"a width of {d} cannot be cut into {n_heads} heads; choose a number of heads that "
+            f"divides it, such as {_closest_divisor(d, n_heads)}",
+            code="lab-ways-heads",
+            width=d,
+            heads=n_heads,
+            divisor=_closest_divisor(d, n_heads),
+        )
+    generator = torch.Generator().manual_seed(settings.seed)
+    scale = d**-0.5
+    drawn = [torch.randn(d, d, generator=generator) * scale for _ in range(4)]
+    bias = torch.randn(d, generator=generator) * scale
+    built = {}
+    for name, kind in WAYS:
+        built[name] = kind(d, n_heads)
+        with torch.no_grad():
+            built[name].take(*drawn, bias)
+    return built
+
+
+def read_way_source(name: str) -> str:
+    """The class of a way, as it stands in its file.
+
+    Args:
+        name: Of `WAY_NAMES`.
+
+    Raises:
+        ConfigError: There is no such way.
+    """
+    tree = ast.parse(WAYS_FILE.read_text(encoding="utf-8"))
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    named = dict(zip(WAY_NAMES, CLASS_NAMES, strict=True))
+    if name not in named:
+        raise ConfigError(f"there is no way {name!r}; choose {', '.join(WAY_NAMES)}")
+    lines = WAYS_FILE.read_text(encoding="utf-8").splitlines()
+    chosen = [classes[named[name]]]
+    base = chosen[0].bases[0]
+    if isinstance(base, ast.Name) and base.id != "Way":
+        chosen.insert(0, classes[base.id])
+    return "\n\n\n".join("\n".join(lines[c.lineno - 1 : c.end_lineno]) for c in chosen)
+
+
+def draw_inputs(settings: WaySettings) -> torch.Tensor:
+    """(batch, n_tokens, d_model) from N(0, 1)."""
+    import torch
+
+    generator = torch.Generator().manual_seed(settings.seed + 1)
+    shape = (settings.batch, settings.n_tokens, settings.d_model)
+    return torch.randn(shape, generator=generator)
+
+
+def measure_ways(
+    settings: WaySettings,
+    *,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Iterator[WaysResult]:
+    """Measure round by round; yields after each.
+
+    Args:
+        settings: Size and number of rounds.
+        turn: Entered for each way of each round; where several share a device, it makes them wait.
+        stopped: Asked before each round.
+
+    Yields:
+        Medians so far.
+
+    Raises:
+        ConfigError: The width is no multiple of the number of heads.
+        Stopped: `stopped()` became true.
+    """
+    import torch
+
+    ways, x = build_ways(settings), draw_inputs(settings)
+    with torch.no_grad():
+        first = ways[WAY_NAMES[0]](x)
+    with torch.no_grad():
+        differences = {name: float((way(x) - first).abs().max()) for name, way in ways.items()}
+    times: dict[str, list[tuple[float, float | None]]] = {name: [] for name in ways}
+    for number in range(settings.rounds + 1):
+        if stopped():
+            raise Stopped("the measurement was stopped")
+        for name, way in ways.items():
+            with turn():
+                measured = _measure(name, way, x)
+            if number:  # the first round warms up
+                times[name].append(measured)
+        if number:
+            results = [_sum_up(n, ways[n], differences[n], times[n]) for n in ways]
+            yield WaysResult(ways=tuple(results), rounds=number)
+
+
+def has_backward(name: str, x: torch.Tensor) -> bool:
+    """FlexAttention has a backward pass on a GPU only."""
+    return name != "flex" or x.device.type == "cuda"
+
+
+def _measure(name: str, way: Way, x: torch.Tensor) -> tuple[float, float | None]:
+    """Seconds of a forward pass, and of the backward pass after it."""
+    import torch
+
+    if not has_backward(name, x):
+        with torch.no_grad():
+            started_at = time.perf_counter()
+            way(x)
+            return time.perf_counter() - started_at, None
+    inputs = x.clone().requires_grad_()
+    started_at = time.perf_counter()
+    out = way(inputs)
+    read_at = time.perf_counter()
+    out.square().mean().backward()
+    ended_at = time.perf_counter()
+    way.zero_grad()
+    return read_at - started_at, ended_at - read_at
+
+
+def _sum_up(
+    name: str, way: Way, difference: float, times: list[tuple[float, float | None]]
+) -> WayResult:
+    backward = [b for _, b in times if b is not None]
+    return WayResult(
+        name=name,
+        n_parameters=sum(p.numel() for p in way.parameters() if p.requires_grad),
+        largest_difference=difference,
+        forward_s=_quartiles([forward for forward, _ in times]),
+        backward_s=_quartiles(backward) if backward else None,
+    )
+
+
+def _quartiles(seconds: list[float]) -> tuple[float, float, float]:
+    low, middle, high = np.quantile(seconds, [0.25, 0.5, 0.75])
+    return float(low), float(middle), float(high)
+
+
+def _closest_divisor(width: int, wanted: int) -> int:
+    return min((n for n in range(1, width + 1) if width % n == 0), key=lambda n: abs(n - wanted))

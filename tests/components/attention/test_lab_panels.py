@@ -1,0 +1,312 @@
+"""The panels of the attention lab: what they show, against the model itself and plain formulas."""
+
+import dataclasses
+from pathlib import Path
+
+import gradio as gr
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from components.context import Settings
+from components.shell import build_page
+from components.tabs.attention.ablate_handlers import AblateHandlers
+from components.tabs.attention.by_hand_handlers import HandHandlers, HandState, parse_stage
+from components.tabs.attention.by_hand_stages import STAGES
+from components.tabs.attention.cache import CacheHandlers
+from components.tabs.attention.experts import ExpertHandlers
+from components.tabs.attention.flash import FlashHandlers
+from components.tabs.attention.handlers import HeadsHandlers
+from components.tabs.attention.masks import MaskHandlers
+from components.tabs.attention.overview import OverviewHandlers
+from components.tabs.attention.variants import VariantHandlers
+from components.tabs.attention.views import Shown
+from components.tabs.attention.ways import WayHandlers
+from explorer.attention_lab.by_hand import HandSettings, compute_by_hand
+from explorer.attention_lab.experts import LayerSettings
+from explorer.attention_lab.head_kinds import KINDS, compute_head_kinds
+from explorer.attention_lab.masks import MaskSettings
+from explorer.attention_lab.variants import VariantSettings
+from explorer.attention_lab.ways_timing import WaySettings
+from explorer.attention_maps import compute_attention
+from explorer.errors import ConfigError
+from models import Trace
+from models.config import MoeConfig
+from models.initialise import build_decoder
+from tests.components.tiny_chat import CONFIG, TinyStore
+
+ROOT = Path(__file__).parents[3]
+TEXT = "abcab abca"
+MOE = dataclasses.replace(
+    CONFIG, moe=MoeConfig(n_experts=5, n_active=2, d_ff=16, normalise_weights=True)
+)
+
+
+class Store(TinyStore):
+    """The tiny model, and under the name `moe` one with experts."""
+
+    def __init__(self):
+        super().__init__()
+        decoder = build_decoder(MOE, torch.Generator().manual_seed(7)).requires_grad_(False)
+        self.chats["moe"] = dataclasses.replace(self.usual, model=decoder, config=MOE)
+
+
+@pytest.fixture(scope="module")
+def ctx():
+    return build_page(Store(), Settings())[1]
+
+
+@pytest.fixture
+def nobody():
+    return gr.Request()
+
+
+def event(**data):
+    return gr.EventData(None, data)
+
+
+def check_drawer(ctx, facts, table, exports):
+    """The files exist, the CSV has the numbers of the table, the snippet names no lambda."""
+    assert (ROOT / facts["file"]).exists()
+    assert (ROOT / facts["test"]).exists()
+    published = ctx.routes.find(exports["csv"])
+    assert list(published.cells.shape) == facts["shape"]
+    first = table["cells"][0][0]
+    assert isinstance(first, str) or first == pytest.approx(float(published.cells[0, 0]), rel=1e-5)
+    compile(exports["python"], "snippet", "exec")
+
+
+# ------------------------------------------------------------------------------------ by hand
+def test_every_stage_shows_its_matrices(ctx, nobody):
+    on = HandHandlers(ctx)
+    matrices = compute_by_hand(HandSettings()).matrices
+    for index, stage in enumerate(STAGES):
+        title, formula, code, value, said, *drawer, key, _ = on.show(
+            {"index": index}, HandState(), "journey", False, nobody, HandSettings()
+        )
+        assert title.startswith(f"{index + 1}.")
+        assert formula == stage.formula
+        assert stage.code in code
+        assert key == stage.key
+        assert said
+        check_drawer(ctx, *drawer)
+        for item in value["items"]:
+            if item["name"] == "sharpness":
+                continue
+            assert (len(item["rows"]), len(item["cols"])) == matrices[item["name"]].shape
+            cell, expected = item["cells"][1][0], float(matrices[item["name"]][1, 0])
+            assert cell == pytest.approx(expected), item["name"]
+
+
+def test_a_cell_is_changed_marked_and_taken_back(ctx, nobody):
+    on = HandHandlers(ctx)
+    at = parse_stage("scaled")
+    changed = on.edit(
+        at, HandState(), "journey", False,
+        event(matrix="scaled", row=1, column=0, value="9"), nobody, HandSettings(),
+    )  # fmt: skip
+    items = {item["name"]: item for item in changed[3]["items"]}
+    assert items["scaled"]["changed"] == [[1, 0]]
+    assert items["weights"]["cells"][1][0] > 0.99
+    back = on.reset(at, changed[-1], "journey", False, nobody, HandSettings())
+    weights = {item["name"]: item for item in back[3]["items"]}["weights"]
+    expected = compute_by_hand(HandSettings()).matrices["weights"][1, 0]
+    assert weights["cells"][1][0] == pytest.approx(float(expected))
+    with pytest.raises(ConfigError, match="no number"):
+        on.edit(
+            at, HandState(), "journey", False,
+            event(matrix="scaled", row=1, column=0, value="nine"), nobody, HandSettings(),
+        )  # fmt: skip
+
+
+def test_a_guess_is_hidden_first_and_then_judged(ctx, nobody):
+    on = HandHandlers(ctx)
+    at = parse_stage("softmax")
+    hidden = on.show(at, HandState(), "journey", True, nobody, HandSettings())
+    assert hidden[3]["items"][-1]["veiled"] == 1
+    assert "Which word" in hidden[4]
+    row = compute_by_hand(HandSettings()).matrices["softmax"][1]
+    for guess, verdict in ((int(row.argmax()), "Right"), (int(row.argmin()), "largest weight is")):
+        shown = on.pick(
+            at, HandState(), "journey", True,
+            event(matrix="softmax", row=1, column=guess), nobody, HandSettings(),
+        )  # fmt: skip
+        assert shown[3]["items"][-1]["veiled"] == -1
+        assert verdict in shown[4]
+        assert f"{row[guess]:.4f}" in shown[4]
+
+
+# ------------------------------------------------------------------------------------ masks
+def test_a_mask_is_shown_and_changes_the_weights(ctx, nobody):
+    on = MaskHandlers(ctx)
+    settings = MaskSettings(kind="window", width=3)
+    at, _of, painter, big, bars, said, reach, *drawer, _ = on.show(
+        TEXT, {"index": 1, "count": 2}, {"index": 4, "count": 6}, None, None, None, nobody, settings
+    )
+    assert at == {"index": 1, "count": 2}
+    assert painter["rows"][9] == "0000000111"
+    pattern = ctx.routes.find(big["matrix"]).cells
+    assert (pattern[9, :7] == 0).all()
+    assert pattern[9].sum() == pytest.approx(1, abs=1e-5)
+    assert reach["cells"] == [[3, 5], [3, 3]]
+    assert sum(bar["value"] for bar in bars["bars"]) <= 1.0001
+    assert "30 %" in said
+    check_drawer(ctx, *drawer)
+
+
+def test_a_painted_mask_that_forbids_everything_says_so(ctx, nobody):
+    on = MaskHandlers(ctx)
+    values = on.paint(
+        "abcd", None, None, None, None, None, event(rows=["0000"] * 4), nobody, MaskSettings()
+    )
+    assert values[-1] == "painted"
+    assert "0, 1, 2, 3" in values[5]
+    assert (ctx.routes.find(values[3]["matrix"]).cells == 0).all()
+
+
+# ------------------------------------------------------------------------------------ heads
+@pytest.fixture
+def shown(ctx, nobody):
+    heads = HeadsHandlers(ctx)
+    return heads, heads.text(Shown(), "1.4.7", TEXT, None, None, nobody)[-1]
+
+
+def test_the_overview_has_every_head_and_leads_to_it(ctx, nobody, shown):
+    heads, state = shown
+    on = OverviewHandlers(ctx, heads)
+    loaded = ctx.store.usual
+    expected = compute_head_kinds(compute_attention(loaded, TEXT)).scores
+    for kind in KINDS:
+        said, big, bars, *drawer, places = on.show(state, kind, "text", 0, "", "", None, nobody)
+        np.testing.assert_allclose(ctx.routes.find(big["matrix"]).cells, expected[kind], rtol=1e-5)
+        values = [bar["value"] for bar in bars["bars"]]
+        assert values == sorted(values, reverse=True)
+        assert said
+        check_drawer(ctx, *drawer)
+    layer, head = places[2]
+    moved = on.ranked(places, state, None, event(index=2), nobody)[-1]
+    assert (moved.layer, moved.head) == (layer, head)
+    moved = on.cell(state, None, event(index=0, column=5), nobody)[-1]
+    assert (moved.layer, moved.head) == (0, 5)
+
+
+def test_two_texts_are_compared(ctx, nobody, shown):
+    heads, state = shown
+    values = OverviewHandlers(ctx, heads).show(
+        state, "first", "text", 0, "zyxw vu", "", None, nobody
+    )
+    first, second = (
+        compute_head_kinds(compute_attention(ctx.store.usual, text)).scores["first"]
+        for text in (TEXT, "zyxw vu")
+    )
+    found = ctx.routes.find(values[1]["matrix"]).cells
+    np.testing.assert_allclose(found, np.abs(first - second), atol=1e-5)
+
+
+def test_a_pair_gives_the_weight_of_the_map(ctx, nobody, shown):
+    heads, state = shown
+    said, table = OverviewHandlers(ctx, heads).pair(state, 3, None, nobody)
+    trace = Trace(record=("blocks.1.attn.pattern",))
+    loaded = ctx.store.usual
+    loaded.model(torch.tensor([loaded.tokenizer.encode(TEXT)]), trace=trace)
+    assert f"{float(trace['blocks.1.attn.pattern'][0, 4, 7, 3]):.4f}" in said
+    assert len(table["rows"]) == CONFIG.attention.d_head
+
+
+# ------------------------------------------------------------------------------------ ablate
+def test_losses_before_and_after_are_said(ctx, nobody):
+    loaded = ctx.store.usual
+    ids = torch.tensor([loaded.tokenizer.encode(TEXT)])
+
+    def loss(edits):
+        logits = loaded.model(ids, trace=Trace(edits=edits))
+        return float(functional.cross_entropy(logits[0, :-1], ids[0, 1:]))
+
+    on = AblateHandlers(ctx)
+    said, _bars, written, *drawer = on.change(TEXT, "0.attn", None, None, nobody)
+    assert f"{loss({}):.4f}" in said
+    assert f"{loss({'blocks.0.attn_out': lambda x: x * 0}):.4f}" in said
+    assert "Changed" in written
+    check_drawer(ctx, *drawer)
+    *_, last = on.scan(TEXT, None, None, nobody)
+    assert "12 of 12" in last[0]
+    check_drawer(ctx, *last[3:])
+    assert on.pick("0.attn", event(index=1, column=4)) == "0.attn, 1.4"
+    *_, patched = on.patch("abcdefg", "abcdefz", None, None, nobody)
+    assert ctx.routes.find(patched[1]["matrix"]).cells.shape == (2, 7)
+    check_drawer(ctx, *patched[2:])
+
+
+# ------------------------------------------------------------------------------------ costs
+def test_nine_ways_are_measured(ctx, nobody):
+    sizes = WaySettings(d_model=48, n_heads=6, n_tokens=7, batch=1, rounds=3)
+    *_, last = WayHandlers(ctx).measure(nobody, sizes)
+    said, message, table, *drawer = last
+    assert "Round 3 of 3" in said
+    assert len(message) < 20_000
+    assert len(table["rows"]) == 9
+    assert {row[2] for row in table["cells"]} == {f"{4 * 48 * 48 + 48:,}"}
+    check_drawer(ctx, *drawer)
+
+
+def test_variants_are_counted(ctx, nobody):
+    on = VariantHandlers(ctx)
+    said, table, message, published, *drawer = on.show(nobody, VariantSettings())
+    assert [row[0] for row in table["cells"][:2]] == ["67,108,864", "41,943,040"]
+    assert "8,192" in said
+    assert len(message) < 20_000
+    assert published["cells"][published["rows"].index("llama3-8b")][6] == "1.000"
+    check_drawer(ctx, *drawer)
+    sizes = on.choose("smollm2-135m", *vars(VariantSettings()).values())
+    assert sizes[:4] == (576, 9, 3, 64)
+
+
+def test_passes_are_walked_through_and_measured(ctx, nobody):
+    on = CacheHandlers(ctx)
+    *_, stepper, said, big, keys, _facts, table, _exports, kept = on.read(
+        "abcd", None, None, None, None, nobody
+    )
+    assert stepper == {"index": 0, "count": 9}
+    assert "4" in said
+    pattern = ctx.routes.find(big["value"]["matrix"]).cells
+    assert (pattern[4:] == 0).all()
+    assert pattern[3].sum() == pytest.approx(1, abs=1e-5)
+    assert len(keys["rows"]) == 4
+    assert len(table["rows"]) == 9
+    later = on.step(kept, {"index": 2}, nobody)
+    assert ctx.routes.find(later[4]["value"]["matrix"]).cells[5].sum() == pytest.approx(1, abs=1e-5)
+    *_, last = on.measure("abcd", None, None, nobody)
+    assert "48 tokens" in last[0]
+
+
+def test_tiles_end_at_the_plain_result(ctx, nobody):
+    on = FlashHandlers(ctx)
+    stepper, said, value, state, *drawer = on.show({"index": 2}, "step", 2, 1, nobody)
+    assert stepper == {"index": 2, "count": 3}
+    assert "5" in said
+    expected = compute_by_hand(HandSettings()).matrices["causal_contexts"][5]
+    np.testing.assert_allclose(state["cells"][2][5:], expected, atol=1e-6)
+    np.testing.assert_allclose(state["cells"][3][5:], expected, atol=1e-6)
+    assert [item["name"] for item in value["items"]] == ["scores", "powers", "values"]
+    check_drawer(ctx, *drawer)
+    assert len(on.counts(nobody)) < 20_000
+
+
+def test_experts_are_shown_and_a_model_without_says_what_it_has(ctx, nobody):
+    on = ExpertHandlers(ctx)
+    at, said, big, load, _bars, *drawer = on.show(TEXT, None, None, "moe", None, nobody)
+    assert at == {"index": 0, "count": 2}
+    assert "20.0 %" in said
+    cells = ctx.routes.find(big["matrix"]).cells
+    np.testing.assert_allclose(cells.sum(1), 1, atol=1e-5)
+    assert sum(bar["value"] for bar in load["bars"]) == pytest.approx(1)
+    check_drawer(ctx, *drawer)
+    with pytest.raises(ConfigError, match="feed-forward of width 52"):
+        on.show(TEXT, None, None, None, None, nobody)
+    _message, table, *drawer = on.measure(
+        nobody, LayerSettings(d_model=32, d_expert=16, n_experts=5, n_tokens=7)
+    )
+    assert table["cells"][0][0] == f"{5 * 3 * 32 * 16 + 32 * 5:,}"
+    check_drawer(ctx, *drawer)
+    assert "qwen3-30b-a3b" in on.published(nobody)["rows"]
