@@ -6,6 +6,7 @@ from explorer.added_positions import (
     compute_added_positions,
     compute_swap,
 )
+from explorer.broken_rotation import BrokenSettings, compute_broken_reading
 from explorer.snippets import make_settings_snippet, make_snippet, say_call, say_load
 
 
@@ -32,4 +33,17 @@ def make_swap_snippet(source: str, settings: SwapSettings) -> str:
         f"found = {compute_swap.__name__}({say_load(source)}, {say_call(settings)})",
         "print(found.without, found.with_them)",
         "print(found.terms, found.scores)",
+    )
+
+
+def make_broken_snippet(source: str, settings: BrokenSettings) -> str:
+    """Python that prints both perplexities and both continuations."""
+    return make_snippet(
+        (BrokenSettings, compute_broken_reading),
+        "from models import load_model",
+        "",
+        f"loaded = {say_load(source)}",
+        f"found = {compute_broken_reading.__name__}(loaded, {say_call(settings)})",
+        "print(found.perplexities)",
+        "print(found.own_text, '|', found.broken_text)",
     )

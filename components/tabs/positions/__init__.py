@@ -2,10 +2,10 @@
 
 from components.context import AppContext
 from components.tabs.form_panel import build_form_tab
-from components.tabs.positions import added, pairing, rope, scaling, why
+from components.tabs.positions import added, broken, pairing, rope, scaling, why
 from components.tabs.tab import Tab, build_tab_head
 
-PANELS = (why.PANEL, added.PANEL, rope.PANEL, scaling.PANEL, pairing.PANEL)
+PANELS = (why.PANEL, added.PANEL, rope.PANEL, scaling.PANEL, pairing.PANEL, broken.PANEL)
 
 
 def build(ctx: AppContext) -> None:
