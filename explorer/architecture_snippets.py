@@ -2,8 +2,7 @@
 
 from explorer.architecture_choices import ArchitectureSettings, describe_chosen
 from explorer.architecture_costs import compute_costs
-from explorer.rope_snippets import say_call
-from explorer.snippets import make_snippet
+from explorer.snippets import make_snippet, say_call
 
 
 def make_architecture_snippet(settings: ArchitectureSettings) -> str:

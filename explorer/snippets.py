@@ -4,6 +4,7 @@ Names of functions, modules and files are taken from the objects themselves, so 
 cannot go on naming what has been moved. A test runs every snippet in a fresh process.
 """
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,28 @@ def say_load(source: str) -> str:
     bare, dtype = split_dtype(source)
     given = "" if dtype == DEFAULT_DTYPE else f", dtype={dtype!r}"
     return f"load_model({bare!r}{given})"
+
+
+def say_call(settings: object) -> str:
+    """A dataclass as the call that makes it, without what is as by default."""
+    changed = [
+        f"{field.name}={getattr(settings, field.name)!r}"
+        for field in dataclasses.fields(settings)  # type: ignore[arg-type]
+        if getattr(settings, field.name) != field.default
+    ]
+    return f"{type(settings).__name__}({', '.join(changed)})"
+
+
+def make_settings_snippet(compute: Callable[..., Any], settings: object, *lines: str) -> str:
+    """Python that computes something from settings alone.
+
+    Args:
+        compute: Takes the settings; its result is called `found`.
+        settings: A dataclass.
+        *lines: What to print of `found`.
+    """
+    call = f"found = {compute.__name__}({say_call(settings)})"
+    return make_snippet((type(settings), compute), "", call, *lines)
 
 
 def make_attention_snippet(source: str, text: str, layer: int, head: int, query: int) -> str:
