@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import gradio as gr
-import plotly.graph_objects as go
 
 from components.api import expose
 from components.context import AppContext
@@ -239,7 +238,9 @@ class CompareHandlers:
             digits=2,
         )
 
-    def _figure(self, costs: LanguageCosts, locale: str) -> go.Figure:
+    def _figure(self, costs: LanguageCosts, locale: str) -> Any:
+        import plotly.graph_objects as go  # late: a second, which no start of the page needs
+
         bars = [
             go.Bar(name=plain(name), x=[plain(n) for n in costs.names], y=list(tokens))
             for name, tokens in costs.counts.items()

@@ -5,7 +5,6 @@ from typing import Any
 
 import gradio as gr
 import numpy as np
-import plotly.graph_objects as go
 
 from components.context import AppContext
 from components.kit.plotly_panel import figure_message, plain
@@ -218,7 +217,9 @@ class EmbeddingHandlers:
             digits=4,
         )
 
-    def _draw(self, found: TokenMap, locale: str) -> go.Figure:
+    def _draw(self, found: TokenMap, locale: str) -> Any:
+        import plotly.graph_objects as go  # late: a second, which no start of the page needs
+
         say = self._ctx.words.say
         names = [plain(label) for label in found.labels]
         figure = go.Figure(

@@ -5,7 +5,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.address import parse_choice
+from components.address import parse_choice, parse_integer
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
@@ -20,7 +20,7 @@ from components.kit.working import Working, build_working
 from components.tabs.tab import TabHead
 from components.tabs.tokens.choice import TokenizerChoice
 from components.tabs.tokens.train_handlers import EXAMPLES, OWN_TEXT, TEXTS, TrainHandlers
-from explorer.tokenizer_lab.bpe_training import BpeSetup
+from explorer.tokenizer_lab.bpe_training import MOST_VOCABULARY, BpeSetup
 
 PREFIX = "tokens.train.form"
 EXAMPLE_KEYS = (
@@ -106,6 +106,8 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice) -> None:
     )  # fmt: skip
     _wire(ctx, head, parts, choice)
     ctx.address.register("tokens", "sample", text_choice, parse_choice(TEXTS))
+    size = form.controls["vocab_size"]
+    ctx.address.register("tokens", "vocab_size", size, parse_integer(1, MOST_VOCABULARY))
 
 
 def _build_text(ctx: AppContext) -> tuple[gr.Dropdown, gr.Textbox, gr.UploadButton]:

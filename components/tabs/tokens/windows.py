@@ -5,6 +5,7 @@ from typing import Any
 
 import gradio as gr
 
+from components.address import parse_integer, parse_switch
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
@@ -21,6 +22,7 @@ from components.tabs.tokens.drawer import Numbers, fill_drawer
 from components.text import locale_of
 from explorer.tokenizer_lab.snippets import make_tokenizer_snippet
 from explorer.tokenizer_lab.window_view import (
+    MOST_NUMBER,
     WindowSetup,
     WindowView,
     compute_window_view,
@@ -97,6 +99,10 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
     parts = Parts(text, form, examples, said, strip, batches, working)
     _wire(ctx, head, parts, choice, tab)
     ctx.address.register("tokens", "windowed", text)
+    for name in ("context", "stride", "batch_size"):
+        ctx.address.register("tokens", name, form.controls[name], parse_integer(1, MOST_NUMBER))
+    for name in ("shuffle", "drop_last"):
+        ctx.address.register("tokens", name, form.controls[name], parse_switch)
 
 
 def _wire(
