@@ -1,6 +1,6 @@
 """A panel that is a form, pictures and a drawer: what many panels have in common, in one place.
 
-    PANEL = Panel(plan=PanelPlan(tab="positions", name="rope", kind=RopeSettings, ...), show=show)
+    PANEL = Panel(plan=PanelPlan(prefix="positions.rope", kind=RopeSettings, ...), show=show)
     build_form_tab(ctx, head, "positions", [rope.PANEL, scaling.PANEL])
 
 `show(settings, visit)` computes and returns a `PanelView`; everything else follows from the plan:
@@ -61,20 +61,18 @@ class PanelPlan:
     """What a panel consists of.
 
     Args:
-        tab: Id of its tab.
-        name: Its own id; its words begin with `<tab>.<name>`.
+        prefix: Id of its tab, a dot, its own id; its words begin so.
         kind: Dataclass of its settings.
-        examples: Three instances of it; their words are `<tab>.<name>.example_0` to `_2`.
+        examples: Three instances of it; their words are `<prefix>.example_0` to `_2`.
         views: From top to bottom.
         formula: For the drawer.
         test: Where the numbers are checked, for the drawer.
         reads_model: Whether it shows the loaded model, so that another one changes it.
         starts: Names of ready settings to choose from; `loaded` stands for the loaded model. The
-            words `<tab>.<name>.start`, `.start_info` and `.start.loaded` go with them.
+            words `<prefix>.start`, `.start_info` and `.start.loaded` go with them.
     """
 
-    tab: str
-    name: str
+    prefix: str
     kind: type
     examples: Sequence[Any]
     views: Sequence[ViewPlan]
@@ -84,9 +82,14 @@ class PanelPlan:
     starts: Sequence[str] = ()
 
     @property
-    def prefix(self) -> str:
-        """What its words begin with."""
-        return f"{self.tab}.{self.name}"
+    def tab(self) -> str:
+        """Id of its tab."""
+        return self.prefix.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """Its own id, within the tab."""
+        return self.prefix.partition(".")[2]
 
     def element(self, part: str) -> str:
         """Id of a part in the page."""
@@ -190,6 +193,7 @@ class PanelView:
 
 Show = Callable[[Any, Visit], PanelView]
 Start = Callable[[str, Visit], Any]
+EXAMPLES = ("example_0", "example_1", "example_2")
 LOADED = "loaded"  # the ready settings that the loaded model has
 
 
@@ -224,7 +228,7 @@ def build_form_tab(ctx: AppContext, head: TabHead, tab: str, panels: Sequence[Pa
     with gr.Tabs(elem_id=f"{tab}-panels", overflow_behavior="wrap") as row:
         for panel in panels:
             name = panel.plan.name
-            with gr.Tab(ctx.words.t(f"{tab}.{name}.title"), id=name) as inner:
+            with gr.Tab(ctx.words.t(f"{panel.plan.prefix}.title"), id=name) as inner:
                 built.append((panel, inner, build_form_panel(ctx, panel.plan)))
     ctx.address.register_panels(tab, row, [panel.plan.name for panel in panels])
     for panel, inner, parts in built:
@@ -242,7 +246,7 @@ def build_form_panel(ctx: AppContext, plan: PanelPlan) -> FormPanel:
     chart = next((view.name for view in plan.views if view.kind == "chart"), None)
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "form-controls"], min_width=0):
-            keys = [f"{plan.prefix}.example_{i}" for i in range(len(plan.examples))]
+            keys = [f"{plan.prefix}.{key}" for key in EXAMPLES]
             examples = build_examples(words, keys, elem_id=plan.element("examples"))
             start = _build_start(words, plan) if plan.starts else None
             form = build_form(words, plan.kind, prefix=plan.prefix, elem_id=plan.element("set"))

@@ -16,8 +16,7 @@ $$\text{GELU}_{\tanh} = \tfrac{x}{2}\bigl(1 + \tanh(\sqrt{2/\pi}\,(x + 0.044715\
 \qquad \text{SwiGLU} = \text{SiLU}(W_{\text{gate}}\,x) \odot W_{\text{up}}\,x$$
 """
 PLAN = PanelPlan(
-    tab="blocks",
-    name="activations",
+    prefix="blocks.activations",
     kind=ActivationSettings,
     examples=(
         ActivationSettings(),

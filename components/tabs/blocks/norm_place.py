@@ -18,8 +18,7 @@ $$\text{size} = \sqrt{\tfrac{1}{D}\textstyle\sum x_i^2} \qquad
 \text{gradient} = \sqrt{\textstyle\sum_w (\partial L / \partial w)^2}$$
 """
 PLAN = PanelPlan(
-    tab="blocks",
-    name="norm_place",
+    prefix="blocks.norm_place",
     kind=NormPositionSettings,
     examples=(
         NormPositionSettings(),

@@ -15,8 +15,7 @@ $$x_{l+1} = x_l + f(x_l) \;\Rightarrow\;
 x_{l+1} = f(x_l) \;\Rightarrow\; \frac{\partial x_{l+1}}{\partial x_l} = f'(x_l)$$
 """
 PLAN = PanelPlan(
-    tab="blocks",
-    name="residuals",
+    prefix="blocks.residuals",
     kind=ShortcutSettings,
     examples=(
         ShortcutSettings(),

@@ -21,8 +21,7 @@ s_{\text{row}} = \frac{\max |w|}{127}$$
 """
 MOST_DRAWN = 400  # singular values; more cannot be told apart in the picture
 PLAN = PanelPlan(
-    tab="blocks",
-    name="weights",
+    prefix="blocks.weights",
     kind=WeightSettings,
     examples=(
         WeightSettings(),

@@ -16,8 +16,7 @@ PE(n) \cdot PE(m) = \sum_i \cos\frac{n - m}{b^{2i/D}}$$
 """
 MOST_COLUMNS = 128  # of the picture; the table and the CSV file have the products
 PLAN = PanelPlan(
-    tab="positions",
-    name="added",
+    prefix="positions.added",
     kind=AddedSettings,
     examples=(
         AddedSettings(),

@@ -14,8 +14,7 @@ $$\text{loss}_n = -\ln p(x_n \mid x_{<n}) \qquad
 """
 SMOOTHED = 8  # tokens whose mean is drawn: single losses jump too much to compare
 PLAN = PanelPlan(
-    tab="positions",
-    name="broken",
+    prefix="positions.broken",
     kind=BrokenSettings,
     examples=(
         BrokenSettings(),

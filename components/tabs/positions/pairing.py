@@ -36,8 +36,7 @@ class PairingSettings:
 
 
 PLAN = PanelPlan(
-    tab="positions",
-    name="pairing",
+    prefix="positions.pairing",
     kind=PairingSettings,
     examples=(
         PairingSettings(),

@@ -59,8 +59,7 @@ class RotationSettings:
 
 
 PLAN = PanelPlan(
-    tab="positions",
-    name="rope",
+    prefix="positions.rope",
     kind=RotationSettings,
     examples=(
         RotationSettings(pair=0, position=3),

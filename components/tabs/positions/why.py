@@ -11,8 +11,7 @@ $$(e_n + p_n)\,W_q \cdot (e_m + p_m)\,W_k = \underbrace{e_n W_q \cdot e_m W_k}_{
 e_n W_q \cdot p_m W_k + p_n W_q \cdot e_m W_k + p_n W_q \cdot p_m W_k$$
 """
 PLAN = PanelPlan(
-    tab="positions",
-    name="why",
+    prefix="positions.why",
     kind=SwapSettings,
     examples=(
         SwapSettings(),
