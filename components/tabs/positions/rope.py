@@ -128,8 +128,8 @@ def _say(
     spread = float(found.shifted.max() - found.shifted.min())
     return visit.say(
         "said",
-        query=head.labels[query],
-        key=head.labels[key],
+        query_text=head.labels[query],
+        key_text=head.labels[key],
         pair=settings.pair,
         base=f"{head.rope.theta:,.0f}",
         degrees=f"{math.degrees(pair.frequency) % 360:.4g}",
