@@ -62,16 +62,16 @@ def test_a_conversation_goes_out_as_a_file_and_replays(
     assert [m["settings"]["seed"] for m in file["messages"][1:]] == [3, 3]
     assert file["messages"][1]["system"] == "sys"
     other = Client(url, verbose=False)
-    opened = call(other, "/chat_load", json=text)
+    opened = call(other, "/chat_load", text=text)
     assert opened.view["messages"][0]["text"] == "hi"
     assert said(call(other, "/chat_switch", index=1, by=1)) == said(first)
     replayed = call(other, "/chat_replay")
     assert replayed.hint["title"] == "All came out the same"
     file["messages"][1]["tokens"][5]["id"] ^= 1
-    call(other, "/chat_load", json=json.dumps(file))
+    call(other, "/chat_load", text=json.dumps(file))
     call(other, "/chat_switch", index=1, by=1)
     assert "token 5" in call(other, "/chat_replay").hint["text"]
-    broken = call(other, "/chat_load", json=text[:-9])
+    broken = call(other, "/chat_load", text=text[:-9])
     assert broken.card["kind"] == "error"
 
 

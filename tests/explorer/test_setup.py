@@ -11,6 +11,7 @@ import torch
 
 from explorer.datasets import TokenWindows, read_text, split_text
 from explorer.errors import ConfigError
+from explorer.training import sample_texts
 from explorer.training.architectures import SIZES, Breakage, SizeName, Style, build_model_config
 from explorer.training.plan import compute_plan
 from explorer.training.sample_texts import FOLDER, SAMPLE_TEXTS
@@ -218,13 +219,15 @@ def test_the_form_needs_no_torch():
     assert done.stdout.strip() == "False"
 
 
-def test_the_world_is_the_text_of_the_starter():
+def test_the_world_is_the_text_of_the_starter(monkeypatch):
     from explorer.starter.documents import generate_documents
     from explorer.starter.recipe import SEED
 
+    assert sample_texts.WORLD_CHARACTERS == 2_000_000
+    monkeypatch.setattr(sample_texts, "WORLD_CHARACTERS", 50_000)
     text = SAMPLE_TEXTS["world"].read()
     assert text.startswith(next(generate_documents(SEED)).text + "\n\n")
-    assert 2_000_000 <= len(text) < 2_100_000
+    assert 50_000 <= len(text) < 60_000
 
 
 def test_the_vocabulary_that_is_shown_is_that_of_the_tokenizer():

@@ -126,7 +126,7 @@ def test_every_truncation_is_refused(sample, tmp_path):
             GgufFile(short)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_flipped_bytes_never_do_harm(sample, tmp_path_factory, data):
     """A changed byte gives a WeightError or a readable file, nothing else."""

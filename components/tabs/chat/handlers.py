@@ -187,7 +187,7 @@ class Handlers:
 
     def branch(
         self,
-        message: float,
+        index: float,
         token: float,
         alternative: float,
         talk: Talk,
@@ -205,20 +205,19 @@ class Handlers:
         Raises:
             ConfigError: There is no such message, token or alternative.
         """
-        index = len(talk.messages) - 1 if message < 0 else int(message)
-        answer = talk.messages[index].answer if 0 <= index < len(talk.messages) else None
-        if answer is None or not 0 <= token < len(answer.tokens):
+        at, k = len(talk.messages) - 1 if index < 0 else int(index), int(token)
+        answer = talk.messages[at].answer if 0 <= at < len(talk.messages) else None
+        if answer is None or not 0 <= k < len(answer.tokens):
             raise ConfigError(
-                f"message {index} has no token {int(token)}; give one of an answer, from 0",
+                f"message {at} has no token {k}; give one of an answer, from 0",
                 code="chat-no-token",
-                index=index,
-                token=int(token),
+                index=at,
+                token=k,
             )
-        k = int(token)
         start = (*answer.tokens[:k], choose_alternative(answer.tokens[k], int(alternative)))
         asking = self._asking(model_id, owner, system, None, request, answer.settings)
         asking = replace(asking, source=answer.source, system=answer.system, start=start)
-        yield from self._writer.answer(talk, talk.before(index), asking, {})
+        yield from self._writer.answer(talk, talk.before(at), asking, {})
 
     def stop(self, request: gr.Request) -> None:
         """Stop the answer of this visitor that is being written; it ends after its next token."""

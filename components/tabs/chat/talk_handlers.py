@@ -30,7 +30,7 @@ from components.text import locale_of
 from explorer.answer_units import compute_answer_units
 from explorer.chat_prompt import make_prompt
 from explorer.conversation import AnswerShare
-from explorer.errors import DataError, ExplorerError, Stopped
+from explorer.errors import DataError, ExplorerError, Stopped, TokenizerError
 from explorer.number_formats import split_dtype
 from explorer.replay import Replay, find_answers, replay_answer
 from explorer.talk import Answer, Talk
@@ -232,7 +232,10 @@ class TalkHandlers:
             say = partial(ctx.words.say, locale, "chat.model_not_here", model=answer.source)
             return {**nothing, parts.status: {"phase": "done", "text": say(), "facts": []}}
         tokenizer = self._tokenizer(answer, owner, request)
-        chips = make_chips(tokenizer, answer.tokens)
+        try:
+            chips = make_chips(tokenizer, answer.tokens)
+        except TokenizerError as error:  # of a file that was edited by hand: its text is shown
+            return {**nothing, parts.card: card_for(ctx.words, locale, error)}
         csv = make_csv(ctx, locale, tokenizer, answer.tokens)
         return {
             **nothing,

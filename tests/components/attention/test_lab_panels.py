@@ -206,12 +206,15 @@ def test_two_texts_are_compared(ctx, nobody, shown):
 
 def test_a_pair_gives_the_weight_of_the_map(ctx, nobody, shown):
     heads, state = shown
-    said, table = OverviewHandlers(ctx, heads).pair(state, 3, None, nobody)
+    arcs, said, table = OverviewHandlers(ctx, heads).pair(state, 3, None, nobody)
     trace = Trace(record=("blocks.1.attn.pattern",))
     loaded = ctx.store.usual
     loaded.model(torch.tensor([loaded.tokenizer.encode(TEXT)]), trace=trace)
     assert f"{float(trace['blocks.1.attn.pattern'][0, 4, 7, 3]):.4f}" in said
     assert len(table["rows"]) == CONFIG.attention.d_head
+    expected = trace["blocks.1.attn.pattern"][0, 4, 7].tolist()
+    assert arcs["weights"] == pytest.approx(expected, abs=1e-5)
+    assert (arcs["query"], arcs["first"], len(arcs["labels"])) == (7, 0, 10)
 
 
 # ------------------------------------------------------------------------------------ ablate
