@@ -80,7 +80,7 @@ def test_ready_settings_fill_the_form(ctx):
 
 
 def test_a_table_is_cut_and_what_is_not_finite_is_said_in_words():
-    from components.tabs.form_panel import TableTwin
+    from components.tabs.panel_plan import TableTwin
 
     rows = [str(i) for i in range(60)]
     table = TableTwin(rows=rows, columns=["a"], cells=[[float("nan")]] * 60)

@@ -1,7 +1,7 @@
 """The panel "activations": nonlinearities, their slopes, and the gate of SwiGLU."""
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.activation_curves import (
     NAMES,
     ActivationSettings,

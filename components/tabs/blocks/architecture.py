@@ -7,7 +7,7 @@ import gradio as gr
 
 from components.kit.architecture import build_architecture_view
 from components.quantities import short_bytes, short_count
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from components.text import Words
 from explorer.architecture import Architecture, Part, describe_architecture
 from explorer.architecture_choices import (

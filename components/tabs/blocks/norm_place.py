@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.norm_positions import (
     NormPositionCurves,
     NormPositionSettings,

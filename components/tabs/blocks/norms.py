@@ -1,7 +1,7 @@
 """The panel "norms": LayerNorm against RMSNorm, step by step."""
 
 from components.kit.charts import Axes, bars, chart_message
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.normalisation import NormSettings, NormSteps, compute_norm_steps, parse_numbers
 from explorer.snippets import make_snippet, source_file_of
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from components.kit.charts import Axes, chart_message, heat
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.one_pass import OnePass, PassStep, compute_one_pass
 from explorer.one_pass_lines import make_pass_program
 from explorer.snippets import say_load, source_file_of

@@ -1,7 +1,7 @@
 """The panel "residuals": how far gradients reach, with and without shortcuts."""
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.shortcuts import (
     ShortcutGradients,
     ShortcutSettings,

@@ -1,7 +1,7 @@
 """The panel "added": sinusoidal and learned positions as pictures and products."""
 
 from components.kit.charts import Axes, chart_message, heat, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.added_positions import (
     AddedPositions,
     AddedSettings,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import (
+from components.tabs.panel_plan import (
     LOADED,
     Panel,
     PanelPlan,
