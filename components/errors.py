@@ -29,8 +29,8 @@ Card = dict[str, str]
 def make_error_card(words: Words, locale: str, error: ExplorerError) -> Card:
     """Describe an error with a remedy.
 
-    The title goes by the error's code, where that has one of its own, else by its class. The text is the translated sentence that its code names,
-    else its English message.
+    The title goes by the error's code, where that has one of its own, else by its class. The text
+    is the translated sentence that its code names, else its English message.
 
     Args:
         words: The sentences of the page.

@@ -1,5 +1,6 @@
 """Adapters against the matrices that they stand for, and against PEFT."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     assert error.value.code == "lora-no-target"
     with pytest.raises(ConfigError):
         add_lora(tuned(), CONFIG, torch.Generator())
-    joined = build_tiny(GPT)
+    joined = build_tiny(replace(GPT, d_model=60))  # GPT-2's own layout
     add_lora(joined, LoraConfig(targets=("q_proj",)), torch.Generator().manual_seed(0))
     with pytest.raises(ConfigError) as error:  # GPT-2's files keep q, k and v as one matrix
         save_adapter(tmp_path, joined, LoraConfig(targets=("q_proj",)), base="tiny")

@@ -63,7 +63,11 @@ MAKERS = {
 }
 
 
-@pytest.fixture(scope="module", params=MAKERS)
+# Writing and reading 100,000 tokens takes seconds and goes the way of GPT-2's.
+PARAMS = [pytest.param(n, marks=[pytest.mark.slow] if n == "cl100k" else []) for n in MAKERS]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def saved(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokenizer") / request.param
     tokenizer = MAKERS[request.param]()
