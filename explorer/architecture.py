@@ -24,6 +24,12 @@ from models.encoder_decoder_config import EncoderDecoderConfig, count_encoder_de
 Section = Literal["bottom", "encoder", "block", "top"]
 AnyConfig = ModelConfig | EncoderDecoderConfig
 Shape = tuple[int, ...]
+# Norms of each sublayer: in front of it or behind, and the second one of `sandwich`.
+NORMS: Mapping[str, tuple[str, str]] = {
+    "attn": ("attn_norm", "attn_post_norm"),
+    "cross_attn": ("cross_attn_norm", "cross_attn_post_norm"),
+    "ffn": ("ffn_norm", "ffn_post_norm"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,20 +205,21 @@ def _around(
 ) -> Iterator[Part]:
     """A sublayer with its norms, and what happens to the stream."""
     place = config.norm_position
-    norm = f"{prefix}.{{i}}.{name}_norm"
+    kind, kind_after = NORMS[name]
+    norm = f"{prefix}.{{i}}.{kind}"
     repeats = config.n_layers
     if place in {"pre", "sandwich"}:
-        yield from _norm(config, f"{name}_norm", section, norm, repeats=repeats)
+        yield from _norm(config, kind, section, norm, repeats=repeats)
     yield from parts()
     if place == "post_sublayer":
-        yield from _norm(config, f"{name}_norm", section, norm, repeats=repeats)
+        yield from _norm(config, kind, section, norm, repeats=repeats)
     if place == "sandwich":
-        after = f"{prefix}.{{i}}.{name}_post_norm"
-        yield from _norm(config, f"{name}_post_norm", section, after, repeats=repeats)
-    kind = "add" if config.residual else "replace"
-    yield _part(kind, section, {}, repeats=repeats)
+        after = f"{prefix}.{{i}}.{kind_after}"
+        yield from _norm(config, kind_after, section, after, repeats=repeats)
+    joined = "add" if config.residual else "replace"
+    yield _part(joined, section, {}, repeats=repeats)
     if place == "post_residual":
-        yield from _norm(config, f"{name}_norm", section, norm, repeats=repeats)
+        yield from _norm(config, kind, section, norm, repeats=repeats)
 
 
 def _norm(

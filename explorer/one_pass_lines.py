@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from models.config import ModelConfig
 
+# What each sublayer adds, and the stream behind it, by their names in the trace.
+ADDED = {"attn": ("attn_out", "resid_mid"), "ffn": ("ffn_out", "resid_post")}
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepLine:
@@ -96,7 +99,6 @@ def _norm_before(config: ModelConfig, name: str, stream: str) -> Iterator[StepLi
 
 
 def _attention_sublayer(config: ModelConfig, layer: int) -> Iterator[StepLine]:
-    prefix = f"blocks.{layer}"
     normed = tuple(_norm_before(config, "attn", "resid_pre"))
     yield from normed
     reads = "h" if normed else "x"
@@ -106,24 +108,29 @@ def _attention_sublayer(config: ModelConfig, layer: int) -> Iterator[StepLine]:
     else:
         out = [f"out = block.attn({reads}, layer={layer}, run=run)"]
     formula = "out = z Wo" if config.mla is None else "out = attention with latents"
-    yield from _added(config, "attn", out, formula, f"{prefix}.attn_out", f"{prefix}.resid_mid")
+    yield from _added(config, layer, "attn", out, formula)
 
 
 def _added(
-    config: ModelConfig, name: str, out: list[str], formula: str, tap: str, stream: str
+    config: ModelConfig, layer: int, name: str, out: list[str], formula: str
 ) -> Iterator[StepLine]:
     """What a sublayer adds, and the stream after it."""
     if config.norm_position == "post_sublayer":
         out, formula = [*out, f"out = block.{name}_norm(out)"], f"{formula}, normalised"
     if config.norm_position == "sandwich":
         out, formula = [*out, f"out = block.{name}_post_norm(out)"], f"{formula}, normalised"
-    yield StepLine(key=f"{name}_out", tap=tap, formula=formula, code=tuple(out), variable="out")
+    key, stream = ADDED[name]
+    tap = f"blocks.{layer}.{key}"
+    yield StepLine(key=key, tap=tap, formula=formula, code=tuple(out), variable="out")
     added = "x + out" if config.residual else "out"
     if config.norm_position == "post_residual":
         added = f"block.{name}_norm({added})"
-    key = stream.rpartition(".")[2]
     yield StepLine(
-        key=key, tap=stream, formula=f"x = {added}", code=(f"x = {added}",), variable="x"
+        key=stream,
+        tap=f"blocks.{layer}.{stream}",
+        formula=f"x = {added}",
+        code=(f"x = {added}",),
+        variable="x",
     )
 
 
@@ -182,7 +189,7 @@ def _feed_forward_sublayer(config: ModelConfig, layer: int) -> Iterator[StepLine
         yield from _router(config, prefix, reads)
         out = [f'out = block.ffn({reads}, name="{prefix}.ffn", run=run)']
         formula = "out = Σ weight · expert(h)"
-    yield from _added(config, "ffn", out, formula, f"{prefix}.ffn_out", f"{prefix}.resid_post")
+    yield from _added(config, layer, "ffn", out, formula)
 
 
 def _plain_feed_forward(config: ModelConfig, prefix: str, reads: str) -> Iterator[StepLine]:

@@ -18,6 +18,7 @@ from components.kit.plotly_panel import as_json_number, fresh_key, plain
 # Blue over white to red: zero is white, so that the sign can be seen; safe for colour-blind eyes.
 SIGNED = [[0.0, "#0f5fae"], [0.5, "#f4f2ee"], [1.0, "#c4571a"]]
 DRAWN_DIGITS = 5  # more cannot be seen, and the table has them all
+CELL_DIGITS = 3  # a colour tells less still, and a map of 256 x 128 has to stay a small message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,7 @@ def heat(matrix: np.ndarray, *, x: Sequence[Any] = (), y: Sequence[Any] = ()) ->
     most = float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
     content: dict[str, Any] = {
         "type": "heatmap",
-        "z": [[_short(value) for value in row] for row in matrix],
+        "z": [[_short(value, CELL_DIGITS) for value in row] for row in matrix],
         "colorscale": SIGNED,
         "zmin": -most,
         "zmax": most,
@@ -163,9 +164,9 @@ def chart_message(traces: Sequence[Trace], axes: Axes) -> str:
     return json.dumps({"message": fresh_key(), "figure": content, "have": None}, allow_nan=False)
 
 
-def _short(value: float) -> float | None:
+def _short(value: float, digits: int = DRAWN_DIGITS) -> float | None:
     number = as_json_number(value)
-    return None if number is None else float(f"{number:.{DRAWN_DIGITS}g}")
+    return None if number is None else float(f"{number:.{digits}g}")
 
 
 def _mark(mark: tuple[float, str]) -> dict[str, Any]:

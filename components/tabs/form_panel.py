@@ -1,6 +1,6 @@
 """A panel that is a form, pictures and a drawer: what many panels have in common, in one place.
 
-    PANEL = Panel(plan=PanelPlan(tab="positions", name="rope", kind=RopeSettings, ...), show=show)
+    PANEL = Panel(plan=PanelPlan(prefix="positions.rope", kind=RopeSettings, ...), show=show)
     build_form_tab(ctx, head, "positions", [rope.PANEL, scaling.PANEL])
 
 `show(settings, visit)` computes and returns a `PanelView`; everything else follows from the plan:
@@ -14,8 +14,8 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import gradio as gr
 import numpy as np
@@ -33,64 +33,17 @@ from components.kit.number_matrix import MOST_TABLE_ROWS, build_number_matrix
 from components.kit.page_style import build_page_style
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.working import Working, build_working
+from components.tabs.panel_plan import (
+    EXAMPLES,
+    LOADED,
+    Panel,
+    PanelPlan,
+    TableTwin,
+    ViewPlan,
+    Visit,
+)
 from components.tabs.tab import TabHead
 from components.text import Words, locale_of
-
-ViewKind = Literal["chart", "matrix", "bars", "text", "other"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ViewPlan:
-    """One view of the picture.
-
-    Args:
-        name: Its name in `PanelView.views`, and the last part of its id.
-        kind: What it is.
-        height: Of a chart, in pixels.
-        build: Builds a view of another kind, from the words and its id.
-    """
-
-    name: str
-    kind: ViewKind = "chart"
-    height: int = 340
-    build: Callable[[Words, str], gr.HTML] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PanelPlan:
-    """What a panel consists of.
-
-    Args:
-        tab: Id of its tab.
-        name: Its own id; its words begin with `<tab>.<name>`.
-        kind: Dataclass of its settings.
-        examples: Three instances of it; their words are `<tab>.<name>.example_0` to `_2`.
-        views: From top to bottom.
-        formula: For the drawer.
-        test: Where the numbers are checked, for the drawer.
-        reads_model: Whether it shows the loaded model, so that another one changes it.
-        starts: Names of ready settings to choose from; `loaded` stands for the loaded model. The
-            words `<tab>.<name>.start`, `.start_info` and `.start.loaded` go with them.
-    """
-
-    tab: str
-    name: str
-    kind: type
-    examples: Sequence[Any]
-    views: Sequence[ViewPlan]
-    formula: str
-    test: str
-    reads_model: bool = False
-    starts: Sequence[str] = ()
-
-    @property
-    def prefix(self) -> str:
-        """What its words begin with."""
-        return f"{self.tab}.{self.name}"
-
-    def element(self, part: str) -> str:
-        """Id of a part in the page."""
-        return f"{self.tab}-{self.name}-{part}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,102 +65,6 @@ class FormPanel:
         return [self.said, *self.views.values(), drawer.facts, drawer.table, drawer.exports]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Visit:
-    """Who looks, and at which model.
-
-    Args:
-        ctx: The page's context.
-        model_id: The model that was chosen; None before one was.
-        owner: Of its files.
-        locale: The reader's language.
-        prefix: What the panel's words begin with.
-    """
-
-    ctx: AppContext
-    model_id: str | None
-    owner: str
-    locale: str
-    prefix: str
-
-    def say(self, key: str, **values: object) -> str:
-        """The sentence `<prefix>.<key>` in the reader's language."""
-        return self.words.say(self.locale, f"{self.prefix}.{key}", **values)
-
-    @property
-    def words(self) -> Words:
-        """The sentences of the page."""
-        return self.ctx.words
-
-    @property
-    def source(self) -> str:
-        """The model to look at."""
-        return self.ctx.source_of(self.model_id)
-
-    def lease(self) -> Any:
-        """Hold the model while it is used."""
-        return self.ctx.store.lease(self.source, self.owner)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TableTwin:
-    """The numbers of a picture.
-
-    Args:
-        rows: Labels of rows.
-        columns: Labels of columns.
-        cells: Numbers or texts; the CSV file has all rows that are numbers throughout.
-        corner: Heading of the row labels.
-        digits: After the point.
-    """
-
-    rows: Sequence[str]
-    columns: Sequence[str]
-    cells: Sequence[Sequence[Any]]
-    corner: str = ""
-    digits: int = 4
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PanelView:
-    """What a panel shows.
-
-    Args:
-        said: One or two sentences on what is seen.
-        views: For each view of the plan its value.
-        facts: Tensor, shape and file, as the drawer takes them; the test is added.
-        table: The same numbers.
-        python: A snippet that gives them.
-    """
-
-    said: str
-    views: Mapping[str, Any]
-    facts: Mapping[str, Any]
-    table: TableTwin
-    python: str
-    csv: TableTwin | None = field(default=None)
-
-
-Show = Callable[[Any, Visit], PanelView]
-Start = Callable[[str, Visit], Any]
-LOADED = "loaded"  # the ready settings that the loaded model has
-
-
-@dataclass(frozen=True, kw_only=True)
-class Panel:
-    """What a panel's module exports.
-
-    Args:
-        plan: What the panel consists of.
-        show: Computes and says what is seen.
-        start: Gives the settings of a name, where the plan has names.
-    """
-
-    plan: PanelPlan
-    show: Show
-    start: Start | None = None
-
-
 def build_form_tab(ctx: AppContext, head: TabHead, tab: str, panels: Sequence[Panel]) -> None:
     """Build the panels of a tab as inner tabs, and connect their events.
 
@@ -224,7 +81,7 @@ def build_form_tab(ctx: AppContext, head: TabHead, tab: str, panels: Sequence[Pa
     with gr.Tabs(elem_id=f"{tab}-panels", overflow_behavior="wrap") as row:
         for panel in panels:
             name = panel.plan.name
-            with gr.Tab(ctx.words.t(f"{tab}.{name}.title"), id=name) as inner:
+            with gr.Tab(ctx.words.t(f"{panel.plan.prefix}.title"), id=name) as inner:
                 built.append((panel, inner, build_form_panel(ctx, panel.plan)))
     ctx.address.register_panels(tab, row, [panel.plan.name for panel in panels])
     for panel, inner, parts in built:
@@ -242,7 +99,7 @@ def build_form_panel(ctx: AppContext, plan: PanelPlan) -> FormPanel:
     chart = next((view.name for view in plan.views if view.kind == "chart"), None)
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "form-controls"], min_width=0):
-            keys = [f"{plan.prefix}.example_{i}" for i in range(len(plan.examples))]
+            keys = [f"{plan.prefix}.{key}" for key in EXAMPLES]
             examples = build_examples(words, keys, elem_id=plan.element("examples"))
             start = _build_start(words, plan) if plan.starts else None
             form = build_form(words, plan.kind, prefix=plan.prefix, elem_id=plan.element("set"))

@@ -19,6 +19,9 @@ from tests.components.tiny_chat import TinyStore
 ROOT = Path(__file__).parents[2]
 PANELS = {f"{panel.plan.tab}-{panel.plan.name}": panel for panel in (*POSITIONS, *BLOCKS)}
 MOST_BYTES = 300_000
+# Seconds of training or of reading: not in the quick suite.
+HEAVY = ("blocks-norm_place", "positions-broken")
+SOME = [pytest.param(name, marks=pytest.mark.slow) if name in HEAVY else name for name in PANELS]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def fitting(settings):
     return dataclasses.replace(settings, **{k: v for k, v in small.items() if k in names})
 
 
-@pytest.mark.parametrize("name", PANELS)
+@pytest.mark.parametrize("name", SOME)
 def test_every_example_is_shown_with_its_table_and_a_small_event(ctx, name):
     panel = PANELS[name]
     on = FormPanelHandlers(ctx, panel)
@@ -77,7 +80,7 @@ def test_ready_settings_fill_the_form(ctx):
 
 
 def test_a_table_is_cut_and_what_is_not_finite_is_said_in_words():
-    from components.tabs.form_panel import TableTwin
+    from components.tabs.panel_plan import TableTwin
 
     rows = [str(i) for i in range(60)]
     table = TableTwin(rows=rows, columns=["a"], cells=[[float("nan")]] * 60)

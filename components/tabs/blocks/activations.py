@@ -1,7 +1,7 @@
 """The panel "activations": nonlinearities, their slopes, and the gate of SwiGLU."""
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.activation_curves import (
     NAMES,
     ActivationSettings,
@@ -16,8 +16,7 @@ $$\text{GELU}_{\tanh} = \tfrac{x}{2}\bigl(1 + \tanh(\sqrt{2/\pi}\,(x + 0.044715\
 \qquad \text{SwiGLU} = \text{SiLU}(W_{\text{gate}}\,x) \odot W_{\text{up}}\,x$$
 """
 PLAN = PanelPlan(
-    tab="blocks",
-    name="activations",
+    prefix="blocks.activations",
     kind=ActivationSettings,
     examples=(
         ActivationSettings(),

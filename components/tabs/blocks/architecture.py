@@ -7,7 +7,7 @@ import gradio as gr
 
 from components.kit.architecture import build_architecture_view
 from components.quantities import short_bytes, short_count
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from components.text import Words
 from explorer.architecture import Architecture, Part, describe_architecture
 from explorer.architecture_choices import (
@@ -38,8 +38,7 @@ def _build_diagram(words: Words, elem_id: str) -> gr.HTML:
 
 
 PLAN = PanelPlan(
-    tab="blocks",
-    name="architecture",
+    prefix="blocks.architecture",
     kind=ArchitectureSettings,
     examples=(
         ArchitectureSettings(),
@@ -153,11 +152,11 @@ def _box(part: Part, differences: Sequence[Difference], visit: Visit) -> dict[st
     if part.kind.endswith("norm"):
         kind = "norm"
     return {
-        "title": visit.say(f"part.{part.kind}"),
+        "title": visit.say(f"part_{part.kind}"),
         "detail": _detail(part),
         "kind": kind,
         "differs": any(row.part == part.kind for row in differences),
-        "facts": [[visit.say(f"fact.{name}"), text] for name, text in part.facts.items()],
+        "facts": [[visit.say(f"fact_{name}"), text] for name, text in part.facts.items()],
         "tensors": [[name, " × ".join(map(str, shape))] for name, shape in part.tensors.items()],
         "parameters": visit.say("parameters", count=f"{part.n_parameters:,}"),
         "formula": part.formula,
@@ -196,7 +195,7 @@ def _cost_numbers(
     """Costs as plain numbers, for export and programs."""
     names = (*COSTS, *BYTES, *TRAINING)
     return TableTwin(
-        rows=[visit.say(f"cost.{name}") for name in names],
+        rows=[visit.say(f"cost_{name}") for name in names],
         columns=[model.name for model in found],
         cells=[[None if c is None else _value(c, name) for c in costs] for name in names],
         digits=0,
@@ -221,7 +220,7 @@ def _tabulate_costs(
 
     names = (*COSTS, *BYTES, *TRAINING)
     return {
-        "rows": [visit.say(f"cost.{name}") for name in names],
+        "rows": [visit.say(f"cost_{name}") for name in names],
         "cols": [model.name for model in found],
         "cells": [
             [write(cost, model, name) for cost, model in zip(costs, found, strict=True)]
@@ -239,7 +238,7 @@ def _tabulate_differences(
     return {
         "corner": visit.say("differences"),
         "rows": [
-            f"{visit.say(f'part.{row.part}')}: {visit.say(f'fact.{row.fact}')}"
+            f"{visit.say(f'part_{row.part}')}: {visit.say(f'fact_{row.fact}')}"
             for row in differences
         ],
         "cols": [model.name for model in found],
@@ -256,10 +255,10 @@ def _tabulate_parts(found: Sequence[Architecture], visit: Visit) -> TableTwin:
         for kind in kinds
     ]
     return TableTwin(
-        rows=[visit.say(f"part.{kind}") for kind in kinds],
+        rows=[visit.say(f"part_{kind}") for kind in kinds],
         columns=[model.name for model in found],
         cells=cells,
-        corner=visit.say("cost.parameters"),
+        corner=visit.say("cost_parameters"),
         digits=0,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.norm_positions import (
     NormPositionCurves,
     NormPositionSettings,
@@ -18,8 +18,7 @@ $$\text{size} = \sqrt{\tfrac{1}{D}\textstyle\sum x_i^2} \qquad
 \text{gradient} = \sqrt{\textstyle\sum_w (\partial L / \partial w)^2}$$
 """
 PLAN = PanelPlan(
-    tab="blocks",
-    name="norm_place",
+    prefix="blocks.norm_place",
     kind=NormPositionSettings,
     examples=(
         NormPositionSettings(),

@@ -1,7 +1,7 @@
 """The panel "norms": LayerNorm against RMSNorm, step by step."""
 
 from components.kit.charts import Axes, bars, chart_message
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.normalisation import NormSettings, NormSteps, compute_norm_steps, parse_numbers
 from explorer.snippets import make_snippet, source_file_of
 
@@ -11,8 +11,7 @@ $$\text{LayerNorm}(x) = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot w + b \
 $$\text{RMSNorm}(x) = \frac{x}{\sqrt{\frac1n\sum x_i^2 + \epsilon}} \odot w$$
 """
 PLAN = PanelPlan(
-    tab="blocks",
-    name="norms",
+    prefix="blocks.norms",
     kind=NormSettings,
     examples=(
         NormSettings(),
@@ -79,7 +78,7 @@ def _tabulate_steps(found: NormSteps, settings: NormSettings, visit: Visit) -> d
         [root, own],
         [f"{found.layer_norm[0]:.4f}", f"{found.rms_norm[0]:.4f}"],
     ]
-    rows = [visit.say(f"step.{name}") for name in ("mean", "centre", "size", "root", "divide")]
+    rows = [visit.say(f"step_{name}") for name in ("mean", "centre", "size", "root", "divide")]
     return {"rows": rows, "cols": ["LayerNorm", "RMSNorm"], "cells": cells, "digits": 4}
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from components.kit.charts import Axes, chart_message, heat
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.one_pass import OnePass, PassStep, compute_one_pass
 from explorer.one_pass_lines import make_pass_program
 from explorer.snippets import say_load, source_file_of
@@ -31,8 +31,7 @@ class OnePassSettings:
 
 
 PLAN = PanelPlan(
-    tab="blocks",
-    name="one_pass",
+    prefix="blocks.one_pass",
     kind=OnePassSettings,
     examples=(
         OnePassSettings(),
@@ -62,7 +61,7 @@ def show(settings: OnePassSettings, visit: Visit) -> PanelView:
             "said",
             step=index,
             last=len(found.steps) - 1,
-            name=visit.say(f"step.{step.line.key}"),
+            name=visit.say(f"step_{step.line.key}"),
             tokens=len(found.ids),
         ),
         views={
@@ -108,7 +107,7 @@ def _list(found: OnePass, index: int, visit: Visit) -> dict[str, object]:
     columns = ("shape", "mean", "size", "first")
     return {
         "corner": visit.say("step"),
-        "rows": [f"{i} {visit.say(f'step.{s.line.key}')}" for i, s in enumerate(found.steps)],
+        "rows": [f"{i} {visit.say(f'step_{s.line.key}')}" for i, s in enumerate(found.steps)],
         "cols": [visit.say(name) for name in columns],
         "cells": [
             [
@@ -126,7 +125,7 @@ def _list(found: OnePass, index: int, visit: Visit) -> dict[str, object]:
 
 def _tabulate(found: OnePass, visit: Visit) -> TableTwin:
     return TableTwin(
-        rows=[visit.say(f"step.{step.line.key}") for step in found.steps],
+        rows=[visit.say(f"step_{step.line.key}") for step in found.steps],
         columns=[visit.say("mean"), visit.say("size")],
         cells=[[step.mean, step.size] for step in found.steps],
         corner=visit.say("step"),

@@ -1,7 +1,7 @@
 """The panel "residuals": how far gradients reach, with and without shortcuts."""
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.shortcuts import (
     ShortcutGradients,
     ShortcutSettings,
@@ -15,8 +15,7 @@ $$x_{l+1} = x_l + f(x_l) \;\Rightarrow\;
 x_{l+1} = f(x_l) \;\Rightarrow\; \frac{\partial x_{l+1}}{\partial x_l} = f'(x_l)$$
 """
 PLAN = PanelPlan(
-    tab="blocks",
-    name="residuals",
+    prefix="blocks.residuals",
     kind=ShortcutSettings,
     examples=(
         ShortcutSettings(),

@@ -3,7 +3,7 @@
 import math
 
 from components.kit.charts import Axes, Look, bars, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.inside_snippets import make_weights_snippet
 from explorer.snippets import source_file_of
 from explorer.weights import (
@@ -21,8 +21,7 @@ s_{\text{row}} = \frac{\max |w|}{127}$$
 """
 MOST_DRAWN = 400  # singular values; more cannot be told apart in the picture
 PLAN = PanelPlan(
-    tab="blocks",
-    name="weights",
+    prefix="blocks.weights",
     kind=WeightSettings,
     examples=(
         WeightSettings(),

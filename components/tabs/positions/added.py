@@ -1,7 +1,7 @@
 """The panel "added": sinusoidal and learned positions as pictures and products."""
 
 from components.kit.charts import Axes, chart_message, heat, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.added_positions import (
     AddedPositions,
     AddedSettings,
@@ -16,8 +16,7 @@ PE(n) \cdot PE(m) = \sum_i \cos\frac{n - m}{b^{2i/D}}$$
 """
 MOST_COLUMNS = 128  # of the picture; the table and the CSV file have the products
 PLAN = PanelPlan(
-    tab="positions",
-    name="added",
+    prefix="positions.added",
     kind=AddedSettings,
     examples=(
         AddedSettings(),

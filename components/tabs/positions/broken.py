@@ -3,7 +3,7 @@
 import numpy as np
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.broken_rotation import BrokenReading, BrokenSettings, compute_broken_reading
 from explorer.positions_snippets import make_broken_snippet
 from explorer.snippets import source_file_of
@@ -14,8 +14,7 @@ $$\text{loss}_n = -\ln p(x_n \mid x_{<n}) \qquad
 """
 SMOOTHED = 8  # tokens whose mean is drawn: single losses jump too much to compare
 PLAN = PanelPlan(
-    tab="positions",
-    name="broken",
+    prefix="positions.broken",
     kind=BrokenSettings,
     examples=(
         BrokenSettings(),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from components.tabs.positions.rope import FIRST_TEXT
 from explorer.attention_maps import check_index
 from explorer.rope_rotation import Pairings, compute_pairings, read_unturned_head
@@ -36,8 +36,7 @@ class PairingSettings:
 
 
 PLAN = PanelPlan(
-    tab="positions",
-    name="pairing",
+    prefix="positions.pairing",
     kind=PairingSettings,
     examples=(
         PairingSettings(),

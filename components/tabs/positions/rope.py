@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.rope_rotation import (
     DistanceScores,
     TurnedPair,
@@ -59,8 +59,7 @@ class RotationSettings:
 
 
 PLAN = PanelPlan(
-    tab="positions",
-    name="rope",
+    prefix="positions.rope",
     kind=RotationSettings,
     examples=(
         RotationSettings(pair=0, position=3),
@@ -129,8 +128,8 @@ def _say(
     spread = float(found.shifted.max() - found.shifted.min())
     return visit.say(
         "said",
-        query=head.labels[query],
-        key=head.labels[key],
+        query_text=head.labels[query],
+        key_text=head.labels[key],
         pair=settings.pair,
         base=f"{head.rope.theta:,.0f}",
         degrees=f"{math.degrees(pair.frequency) % 360:.4g}",

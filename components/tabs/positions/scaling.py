@@ -3,7 +3,7 @@
 from typing import Any
 
 from components.kit.charts import Axes, Look, chart_message, line
-from components.tabs.form_panel import (
+from components.tabs.panel_plan import (
     LOADED,
     Panel,
     PanelPlan,
@@ -35,8 +35,7 @@ $$b^{\text{dynamic}} = b\,\Bigl(\frac{s\,\max(T, L)}{L} - (s - 1)\Bigr)^{d/(d-2)
 \text{attention factor}^{\text{YaRN}} = 0.1 \ln s + 1$$
 """
 PLAN = PanelPlan(
-    tab="positions",
-    name="scaling",
+    prefix="positions.scaling",
     kind=RopeSettings,
     examples=(
         RopeSettings(),

@@ -1,7 +1,7 @@
 """The panel "why": what swapping two words does, with and without positions; four terms."""
 
 from components.kit.charts import Axes, bars, chart_message
-from components.tabs.form_panel import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
+from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.added_positions import TERMS, Swap, SwapSettings, compute_swap
 from explorer.positions_snippets import make_swap_snippet
 from explorer.snippets import source_file_of
@@ -11,8 +11,7 @@ $$(e_n + p_n)\,W_q \cdot (e_m + p_m)\,W_k = \underbrace{e_n W_q \cdot e_m W_k}_{
 e_n W_q \cdot p_m W_k + p_n W_q \cdot e_m W_k + p_n W_q \cdot p_m W_k$$
 """
 PLAN = PanelPlan(
-    tab="positions",
-    name="why",
+    prefix="positions.why",
     kind=SwapSettings,
     examples=(
         SwapSettings(),
