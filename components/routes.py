@@ -7,6 +7,7 @@ fetches the bytes:
     GET /glassbox/matrix/{id}          uint8, row by row; `low` to `high` of the matrix as 0 to 255
     GET /glassbox/matrix/{id}/row/{i}  float32, little endian: the true numbers of one row
     GET /glassbox/matrix/{id}.csv      all numbers as a table, with the labels
+    GET /glassbox/matrix/{id}.html     picture and numbers as a page of its own
     GET /glassbox/stack/{id}           uint8 thumbnails (N, height, width)
     GET /glassbox/bytes/{id}           anything else, with its own content type
     GET /glassbox/plotly.js            the script that the plotly package ships
@@ -31,6 +32,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from components.matrix_page import make_matrix_page
 from components.text import ASSETS
 
 _CACHE = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -192,6 +194,7 @@ class MatrixRoutes:
         """
         return [
             Route("/glassbox/matrix/{id}.csv", self._serve_csv),
+            Route("/glassbox/matrix/{id}.html", self._serve_page),
             Route("/glassbox/matrix/{id}/row/{row:int}", self._serve_row),
             Route("/glassbox/matrix/{id}", self._serve_matrix),
             Route("/glassbox/stack/{id}", self._serve_bytes),
@@ -238,6 +241,22 @@ class MatrixRoutes:
         text = await asyncio.get_running_loop().run_in_executor(None, partial(to_csv, matrix))
         headers = {**_CACHE, "Content-Disposition": 'attachment; filename="glassbox.csv"'}
         return Response(text, 200, headers, "text/csv; charset=utf-8")
+
+    async def _serve_page(self, request: Request) -> Response:
+        matrix = self._matrix(request)
+        if matrix is None:
+            return _not_found("matrix")
+        make = partial(
+            make_matrix_page,
+            matrix.cells,
+            low=matrix.low,
+            high=matrix.high,
+            row_labels=matrix.row_labels,
+            column_labels=matrix.column_labels,
+        )
+        text = await asyncio.get_running_loop().run_in_executor(None, make)
+        headers = {**_CACHE, "Content-Disposition": 'attachment; filename="glassbox.html"'}
+        return Response(text, 200, headers, "text/html; charset=utf-8")
 
     async def _serve_bytes(self, request: Request) -> Response:
         entry = self.find(request.path_params["id"])

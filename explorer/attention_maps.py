@@ -41,7 +41,8 @@ class AttentionMaps:
         ids: The tokens that were read.
         labels: One readable label for each token.
         units: The same text in units that people see as one character or word.
-        n_left_out: Tokens at the end of the text that were not read.
+        n_left_out: Tokens of the text that were not read, before or after.
+        first: Place in the text of the first token that was read.
         queries: For each layer (H, T, d), after rotation.
         keys: For each layer (K, T, d), after rotation.
         values: For each layer (K, T, e).
@@ -54,6 +55,7 @@ class AttentionMaps:
     labels: tuple[str, ...]
     units: tuple[TokenUnit, ...]
     n_left_out: int
+    first: int
     queries: tuple[NDArray[np.float32], ...]
     keys: tuple[NDArray[np.float32], ...]
     values: tuple[NDArray[np.float32], ...]
@@ -112,6 +114,7 @@ def compute_attention(
     *,
     special: bool = False,
     most_tokens: int = MOST_TOKENS,
+    first: int = 0,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> AttentionMaps:
     """Read a text once and keep the queries and keys of every layer.
@@ -121,6 +124,7 @@ def compute_attention(
         text: What to read; a model that was trained with a token in front of each text gets it.
         special: Whether special tokens typed in the text are parsed.
         most_tokens: Longer texts are cut, and `n_left_out` says by how much.
+        first: Of a longer text, the token that the window begins with; moved so that it is full.
         turn: Entered for the forward pass; where several share a device, it makes them wait.
 
     Raises:
@@ -134,7 +138,9 @@ def compute_attention(
     if tokenizer.adds_bos and tokenizer.bos_id is not None:
         ids = [tokenizer.bos_id, *ids]
     most_tokens = min(most_tokens, loaded.config.context_length)
-    return read_ids(loaded, ids[:most_tokens], n_left_out=len(ids[most_tokens:]), turn=turn)
+    first = min(max(first, 0), max(0, len(ids) - most_tokens))
+    read = ids[first : first + most_tokens]
+    return read_ids(loaded, read, n_left_out=len(ids) - len(read), first=first, turn=turn)
 
 
 def read_ids(
@@ -142,6 +148,7 @@ def read_ids(
     ids: Sequence[int],
     *,
     n_left_out: int = 0,
+    first: int = 0,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> AttentionMaps:
     """Read tokens once and keep the queries, keys and values of every layer.
@@ -149,7 +156,8 @@ def read_ids(
     Args:
         loaded: Any model.
         ids: The tokens, as many as the model can read.
-        n_left_out: Tokens of the text that were left out before.
+        n_left_out: Tokens of the text that were left out.
+        first: Place in the text of the first of `ids`.
         turn: Entered for the forward pass; where several share a device, it makes them wait.
 
     Raises:
@@ -178,6 +186,7 @@ def read_ids(
         labels=labels_of_units(units),
         units=units,
         n_left_out=n_left_out,
+        first=first,
         queries=queries,
         keys=keys,
         values=values,

@@ -1,13 +1,16 @@
 // Takes the numbers along: CSV, PNG, and a snippet of Python that gives the same ones.
 //
-// props.value: {csv: matrix id or null, png: elem_id of the view to save or null, python: text or null}
+// props.value: {csv: matrix id or null, png: elem_id of the view to save or null, python: text or null,
+// html: matrix id of a map that is also offered as a page of its own, or missing}
 const kit = window.glassboxKit, say = kit.speaker(props);
 const part = name => element.querySelector('.' + name);
-const csv = part('csv'), png = part('png'), snippet = part('snippet');
+const csv = part('csv'), page = part('page'), png = part('png'), snippet = part('snippet');
 let value = null;
 
 csv.textContent = 'CSV';
 csv.title = say('csv');
+page.textContent = 'HTML';
+page.title = say('html');
 png.textContent = 'PNG';
 png.title = say('png');
 part('unfold').textContent = say('unfold');
@@ -22,10 +25,11 @@ kit.copyButton(part('copy'), say('python'), say('copied'), () => {
 
 function update() {
   value = kit.plain(props.value) ?? {};
-  csv.hidden = !value.csv;
-  if (value.csv) {
-    csv.href = `${kit.root()}/glassbox/matrix/${value.csv}.csv`;
-    csv.setAttribute('download', '');
+  for (const [link, id, kind] of [[csv, value.csv, 'csv'], [page, value.html, 'html']]) {
+    link.hidden = !id;
+    if (!id) continue;
+    link.href = `${kit.root()}/glassbox/matrix/${id}.${kind}`;
+    link.setAttribute('download', '');
   }
   png.hidden = !value.png;
   part('copy').hidden = snippet.hidden = !value.python;

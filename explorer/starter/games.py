@@ -14,13 +14,12 @@ from explorer.starter import words_zh
 from explorer.starter.dice import Dice
 from explorer.starter.narrative import ask_story, make_question, plain, with_questions
 from explorer.starter.records import Document, Question
-from explorer.starter.scene import Forms, Voice, draw_cast, draw_people
+from explorer.starter.scene import Forms, Voice, draw_cast
 from explorer.starter.template import render
 
 _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 _VOWELS = "aeiou"
 _SEPARATORS = {"en": (" ", ", ", "\n", " - "), "zh": ("、", "，", "\n")}
-WINDOW_WORDS = 31  # with the separator a window of 32 tokens, see `recipe.py`
 _COLON = {"en": ": ", "zh": "："}
 
 
@@ -84,51 +83,14 @@ def write_echo(dice: Dice, voice: Voice) -> Document:
 
 
 def write_rows(dice: Dice, voice: Voice) -> Document:
-    """A long row of different words, said two to four times.
+    """A row of different words, said twice.
 
-    No word foretells the next, but an earlier telling does.
+    No word foretells the next, but the first telling does: the shortest way to heads that look one
+    token back, and behind a copy.
     """
-    row = dice.sample(_single_words(voice), dice.between(8, 40))
-    return _say_again(row, len(row) * dice.between(2, 4), "rows", voice)
-
-
-def write_short_rows(dice: Dice, voice: Voice) -> Document:
-    """A short row of different words, said again and again until a window is full.
-
-    Every window then is a new row from its first word on: with rows cut anywhere, or seen twice,
-    a model learns them by heart before it learns to copy.
-    """
-    row = dice.sample(_single_words(voice), dice.between(4, 12))
-    return _say_again(row, WINDOW_WORDS, "short_rows", voice)
-
-
-def write_first_rows(dice: Dice, voice: Voice) -> Document:
-    """The same with a few dozen words.
-
-    With few words the heads that copy form within some hundred steps, and serve for all other
-    words at once; with the whole vocabulary from the beginning they take much longer.
-    """
-    pool = (*voice.lexicon.colours, *voice.lexicon.numbers, *voice.lexicon.foods)
-    words = [word for word in pool if " " not in word]
-    row = dice.sample(words, dice.between(4, 12))
-    return _say_again(row, WINDOW_WORDS, "first_rows", voice)
-
-
-def _single_words(voice: Voice) -> Sequence[str]:
-    """Words that are one token each, or in Chinese characters that are no word.
-
-    Where many items began with the same token, its earlier place would not tell which follows.
-    """
-    if voice.language == "zh":
-        return words_zh.free_characters()
-    return [word for word in _all_words(voice) if word.isalpha()]
-
-
-def _say_again(row: Sequence[str], n_words: int, kind: str, voice: Voice) -> Document:
-    """The row over and over, so many words in all, each with its space before it."""
-    space = " " if voice.language == "en" else ""
-    words = [row[place % len(row)] for place in range(n_words)]
-    return plain("".join(space + word for word in words), kind, voice)
+    separator = "" if voice.language == "zh" else " "
+    row = separator.join(dice.sample(_all_words(voice), dice.between(10, 30)))
+    return plain(f"{row}\n{row}", "rows", voice)
 
 
 def _draw_row(dice: Dice, voice: Voice) -> list[str]:
@@ -137,7 +99,7 @@ def _draw_row(dice: Dice, voice: Voice) -> list[str]:
     pool: Sequence[str] = _all_words(voice)
     kind = dice.below(4)
     if kind == 0:
-        pool = [name.word for name in draw_people(dice, voice, 12)]
+        pool = [name.word for name in voice.lexicon.names]
     elif kind == 1:
         pool = words_zh.CHARACTERS if voice.language == "zh" else _draw_pieces(dice)
     return [dice.pick(pool) for _ in range(length)]
@@ -170,7 +132,7 @@ def _all_words(voice: Voice) -> list[str]:
 def write_pairs(dice: Dice, voice: Voice) -> Document:
     """Name and colour (or number, or animal), then the same pairs in another order."""
     lexicon = voice.lexicon
-    names = [name.word for name in draw_people(dice, voice, dice.between(3, 7))]
+    names = [name.word for name in dice.sample(lexicon.names, dice.between(3, 7))]
     values: Sequence[str] = dice.pick(
         (lexicon.colours, lexicon.numbers[1:11], [noun.word for noun in lexicon.animals])
     )

@@ -68,6 +68,16 @@ def test_long_texts_are_cut_and_say_so(loaded):
     assert compute_attention(loaded, "x" * 100, most_tokens=7).n_left_out == 93
 
 
+def test_a_window_of_a_long_text_is_what_the_model_reads_there(loaded):
+    text = "".join(chr(97 + i % 26) for i in range(100))
+    maps = compute_attention(loaded, text, first=30)
+    assert (maps.first, len(maps.ids), maps.n_left_out) == (30, 61, 39)
+    alone = compute_attention(loaded, text[30:91])
+    np.testing.assert_array_equal(compute_patterns(maps, 1), compute_patterns(alone, 1))
+    assert compute_attention(loaded, text, first=99).first == 39  # moved so that it is full
+    assert compute_attention(loaded, "abc", first=2).first == 0
+
+
 def test_grouped_heads_are_counted(loaded):
     maps = compute_attention(loaded, TEXT)
     assert (maps.n_layers, maps.n_heads, maps.n_kv_heads, maps.d_head) == (2, 6, 3, 10)

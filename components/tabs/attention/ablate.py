@@ -90,6 +90,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     t = ctx.words.t
+    seen = build_seen(ctx.words, elem_id="lab-ablate-seen")
     change = _build_change(ctx)
     gr.HTML(t("attention.ablate.scan_title"), elem_classes=["lab-heading"])
     with gr.Row(elem_classes=["tab-body"]):
@@ -115,7 +116,7 @@ def build(ctx: AppContext) -> Parts:
         clean=clean,
         corrupt=corrupt,
         patch=patch,
-        seen=build_seen(ctx.words, elem_id="lab-ablate-seen"),
+        seen=seen,
     )
 
 

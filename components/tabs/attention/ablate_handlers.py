@@ -65,9 +65,7 @@ class AblateHandlers:
         columns = [say(locale, f"attention.lab_{key}") for key in ("before", "after")]
         return (
             self._losses(found, locale),
-            make_probability_bars(
-                found.tokens, found.before, found.after, say(locale, "attention.lab_was")
-            ),
+            make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
             say(
                 locale,
                 "attention.ablate.written",

@@ -65,6 +65,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-hand-seen")
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
             word = gr.Radio(
@@ -115,7 +116,7 @@ def build(ctx: AppContext) -> Parts:
         working=working,
         stage=stage,
         state=gr.State(HandState()),
-        seen=build_seen(words, elem_id="lab-hand-seen"),
+        seen=seen,
     )
 
 

@@ -266,6 +266,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-cache-seen")
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
             text = gr.Textbox(
@@ -318,7 +319,7 @@ def build(ctx: AppContext) -> Parts:
         times=times,
         memory=memory,
         kept=gr.State(""),
-        seen=build_seen(words, elem_id="lab-cache-seen"),
+        seen=seen,
     )
 
 

@@ -64,4 +64,5 @@ def fill_drawer(ctx: AppContext, shown: Shown) -> tuple[dict[str, Any], dict[str
         "digits": shown.digits,
     }
     csv = ctx.routes.publish(cells, row_labels=shown.rows, column_labels=shown.columns)
-    return facts, table, {"csv": csv, "png": shown.png, "python": shown.python}
+    exports = {"csv": csv, "html": csv, "png": shown.png, "python": shown.python}
+    return facts, table, exports

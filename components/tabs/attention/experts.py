@@ -132,9 +132,7 @@ class ExpertHandlers:
                 "bars": [{"label": n, "value": float(x)} for n, x in zip(names, load, strict=True)],
                 "unit": "%",
             },
-            make_probability_bars(
-                found.tokens, found.before, found.after, say(locale, "attention.lab_was")
-            ),
+            make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
             *fill_drawer(
                 self._ctx,
                 Shown(
@@ -256,6 +254,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-experts-seen")
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
             text = gr.Textbox(
@@ -288,7 +287,7 @@ def build(ctx: AppContext) -> Parts:
                 words, elem_id="lab-experts-working", formula=FORMULA, png="lab-experts-map"
             )
     return Parts(
-        text, examples, layer, expert, run, said, big, load, bars, working, *_build_costs(ctx)
+        text, examples, layer, expert, run, said, big, load, bars, working, *_build_costs(ctx), seen
     )
 
 
@@ -310,8 +309,7 @@ def _build_costs(ctx: AppContext) -> tuple[Any, ...]:
                 words, elem_id="lab-moe-working", formula=FORMULA, png="lab-experts-plot"
             )
     build_note(words, "attention.look_for_experts", elem_id="lab-experts-note")
-    seen = build_seen(words, elem_id="lab-experts-seen")
-    return form, start, plot, costs, working, published, seen
+    return form, start, plot, costs, working, published
 
 
 def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:

@@ -267,6 +267,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-flash-seen")
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
             word = gr.Radio(
@@ -318,7 +319,7 @@ def build(ctx: AppContext) -> Parts:
     build_note(words, "attention.look_for_flash", elem_id="lab-flash-note")
     return Parts(
         word, tile, gain, examples, stepper, said, matrices, state, working, counted,
-        start, stop, measured_said, measured, build_seen(words, elem_id="lab-flash-seen"),
+        start, stop, measured_said, measured, seen,
     )  # fmt: skip
 
 

@@ -82,11 +82,24 @@ class HeadsHandlers:
         else:
             shown = replace(shown, query=-1)
         source = self._ctx.source_of(model_id)
-        maps = self._read(source, text, owner, request)
+        if text != shown.text:
+            shown = replace(shown, first=0)
+        maps = self._read(source, text, owner, request, shown.first)
         result_id = self._ctx.results.put(maps)
         # another text has other pictures: those of the one before are not its own
         shown = replace(shown, source=source, text=text, result_id=result_id, stack_id="")
         return self._view(shown, maps, request)
+
+    def window(
+        self, shown: Shown, first: float | None, owner: str | None, request: gr.Request
+    ) -> tuple[Any, ...]:
+        """Read a long text from another token on."""
+        moved = replace(shown, first=max(int(first or 0), 0), stack_id="", result_id="")
+        if not moved.text:
+            return _nothing(moved)
+        maps = self._read(moved.source, moved.text, owner, request, moved.first)
+        moved = replace(moved, result_id=self._ctx.results.put(maps), first=maps.first)
+        return self._view(moved, maps, request)
 
     def layer(
         self, shown: Shown, owner: str | None, event: gr.EventData, request: gr.Request
@@ -134,18 +147,18 @@ class HeadsHandlers:
         }
 
     def _read(
-        self, source: str, text: str, owner: str | None, request: gr.Request
+        self, source: str, text: str, owner: str | None, request: gr.Request, first: int = 0
     ) -> AttentionMaps:
         ctx = self._ctx
         with ctx.store.lease(source, ctx.owner_of(owner, request)) as loaded:
-            return compute_attention(loaded, text, turn=ctx.slots.turn)
+            return compute_attention(loaded, text, first=first, turn=ctx.slots.turn)
 
     def maps(self, shown: Shown, owner: str | None, request: gr.Request) -> AttentionMaps:
         """The text's queries and keys; read again when they had to make room for others."""
         kept = self._ctx.results.get(shown.result_id)
         if isinstance(kept, AttentionMaps):
             return kept
-        return self._read(shown.source, shown.text, owner, request)
+        return self._read(shown.source, shown.text, owner, request, shown.first)
 
     def _move(self, shown: Shown, owner: str | None, request: gr.Request) -> tuple[Any, ...]:
         return self._view(shown, self.maps(shown, owner, request), request)
@@ -179,7 +192,12 @@ class HeadsHandlers:
             {"index": shown.query, "count": len(maps.ids)},
             gr.skip() if row_only else make_facts(shown, maps),
             make_table(shown, maps, row, words),
-            {"csv": shown.matrix_id, "png": "attention-map", "python": snippet},
+            {
+                "csv": shown.matrix_id,
+                "html": shown.matrix_id,
+                "png": "attention-map",
+                "python": snippet,
+            },
             f"{shown.layer}.{shown.head}.{shown.query}",
             shown,
         )

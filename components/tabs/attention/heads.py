@@ -34,6 +34,7 @@ class Parts:
 
     text: gr.Textbox
     counts: gr.HTML
+    first: gr.Number
     examples: gr.HTML
     layer: gr.HTML
     heading: gr.HTML
@@ -72,6 +73,14 @@ def build(ctx: AppContext, head: TabHead) -> None:
                 elem_id="attention-text",
             )
             counts = build_line(words, elem_id="attention-counts", look="help")
+            first = gr.Number(
+                0,
+                precision=0,
+                minimum=0,
+                label=t("attention.first"),
+                info=t("attention.first_info"),
+                elem_id="attention-first",
+            )
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="attention-examples")
             layer = build_picker(words, "layer", elem_id="attention-layer")
             gr.HTML(t("attention.tokens"), elem_look="heading")
@@ -97,6 +106,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
     parts = Parts(
         text=text,
         counts=counts,
+        first=first,
         examples=examples,
         layer=layer,
         heading=heading,
@@ -133,6 +143,8 @@ def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> HeadsHandlers:
     for event, handler in moves:
         inputs = [parts.shown, ctx.owner]
         wire(event, handler, inputs, outputs, trigger_mode="always_last", **options)
+    window = [parts.shown, parts.first, ctx.owner]
+    wire(parts.first.submit, on.window, window, outputs, trigger_mode="always_last", **options)
     wire(parts.examples.example, on.example, [], [parts.text], queue=False, **options)
     expose(on.attention, "attention")
     return on

@@ -135,9 +135,7 @@ class MaskHandlers:
             of,
             {"labels": list(found.labels), "rows": write_mask(mask)},
             self._map(found, at["index"], of["index"], locale),
-            make_probability_bars(
-                found.tokens, found.before, found.after, say(locale, "attention.lab_was")
-            ),
+            make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
             self._said(found, counts, read.n_left_out, locale),
             {
                 "rows": [say(locale, f"attention.mask.{key}") for key in ("reach", "kept")],
@@ -258,6 +256,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-mask-seen")
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
             text = gr.Textbox(
@@ -295,7 +294,7 @@ def build(ctx: AppContext) -> Parts:
         said=said,
         reach=reach,
         working=working,
-        seen=build_seen(words, elem_id="lab-mask-seen"),
+        seen=seen,
     )
 
 

@@ -11,6 +11,7 @@ from components.address import parse_choice
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
+from components.kit.arcs import MOST_ARC_ROWS, build_arcs
 from components.kit.bars import build_bar_list
 from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
@@ -34,7 +35,7 @@ from explorer.attention_lab.head_kinds import (
     rank_heads,
 )
 from explorer.attention_lab.snippets import make_kinds_snippet
-from explorer.attention_maps import AttentionMaps, compute_attention
+from explorer.attention_maps import AttentionMaps, compute_attention, compute_patterns
 
 MOST_RANKED = 15
 READINGS = ("text", "random")
@@ -59,6 +60,7 @@ class Parts:
     map: gr.HTML
     bars: gr.HTML
     working: Working
+    arcs: gr.HTML
     key: gr.Number
     pair_said: gr.HTML
     pair: gr.HTML
@@ -171,9 +173,9 @@ class OverviewHandlers:
     def pair(
         self, shown: Shown, key: float | None, owner: str | None, request: gr.Request
     ) -> tuple[Any, ...]:
-        """The vectors of the chosen token and of a key."""
-        if not shown.text:
-            return gr.skip(), gr.skip()
+        """What the chosen token reads, as arcs, and its vectors beside those of a key."""
+        if not shown.text or shown.layer < 0:
+            return None, gr.skip(), gr.skip()
         locale, say = locale_of(request), self._ctx.words.say
         maps = self._heads.maps(shown, owner, request)
         position = min(max(int(key or 0), 0), len(maps.ids) - 1)
@@ -193,12 +195,16 @@ class OverviewHandlers:
         columns = zip(
             found.query.tolist(), found.key.tolist(), found.products.tolist(), value, strict=True
         )
-        return said, {
-            "rows": [f"d{i}" for i in range(n)],
-            "cols": ["q", "k", "q · k", "v"],
-            "cells": [list(row) for row in columns],
-            "digits": 4,
-        }
+        return (
+            _make_arcs(shown, maps),
+            said,
+            {
+                "rows": [f"d{i}" for i in range(n)],
+                "cols": ["q", "k", "q · k", "v"],
+                "cells": [list(row) for row in columns],
+                "digits": 4,
+            },
+        )
 
     def rollout(self, shown: Shown, owner: str | None, request: gr.Request) -> Any:
         """What flows into each token by the end of the layer that is shown."""
@@ -248,6 +254,19 @@ class OverviewHandlers:
         return compute_head_kinds(maps).scores[kind]
 
 
+def _make_arcs(shown: Shown, maps: AttentionMaps) -> dict[str, Any]:
+    """The last rows up to the chosen token; of a longer text, what stands before is left out."""
+    row = compute_patterns(maps, shown.layer)[shown.head, shown.query]
+    first = max(0, min(shown.query + 1, len(maps.ids)) - MOST_ARC_ROWS)
+    last = min(len(maps.ids), first + MOST_ARC_ROWS)
+    return {
+        "labels": list(maps.labels[first:last]),
+        "weights": row[first:last].tolist(),
+        "query": shown.query - first,
+        "first": first,
+    }
+
+
 def _difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of the layers and heads that both models have."""
     rows, columns = (min(a, b) for a, b in zip(first.shape, second.shape, strict=True))
@@ -265,6 +284,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-overview-seen")
     gr.HTML(t("attention.overview_title"), elem_classes=["lab-heading"])
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
@@ -299,13 +319,26 @@ def build(ctx: AppContext) -> Parts:
                 words, elem_id="lab-overview-working", formula=FORMULA, png="lab-overview-map"
             )
     return Parts(
-        kind, reading, least, other_text, other_model, said, big, bars, working, *_build_pair(ctx)
+        kind,
+        reading,
+        least,
+        other_text,
+        other_model,
+        said,
+        big,
+        bars,
+        working,
+        *_build_pair(ctx),
+        seen,
     )
 
 
 def _build_pair(ctx: AppContext) -> tuple[Any, ...]:
     words, t = ctx.words, ctx.words.t
     with gr.Row(elem_classes=["lab-pair"]):
+        with gr.Column(min_width=0):
+            gr.HTML(t("attention.arcs_title"), elem_classes=["lab-heading"])
+            arcs = build_arcs(words, elem_id="lab-arcs")
         with gr.Column(min_width=0):
             gr.HTML(t("attention.pair_title"), elem_classes=["lab-heading"])
             key = gr.Number(
@@ -317,8 +350,7 @@ def _build_pair(ctx: AppContext) -> tuple[Any, ...]:
             gr.HTML(t("attention.rollout"), elem_classes=["lab-heading"])
             roll = gr.Button(t("attention.rollout_start"), elem_id="lab-rollout-start")
             rollout = build_heatmap(words, elem_id="lab-rollout")
-    seen = build_seen(words, elem_id="lab-overview-seen")
-    return key, pair_said, pair, roll, rollout, gr.State(()), seen
+    return arcs, key, pair_said, pair, roll, rollout, gr.State(())
 
 
 def wire_part(
@@ -351,8 +383,10 @@ def wire_part(
     wire(parts.bars.bar_click, on.ranked, places, outputs, **options)
     wire(parts.map.row_select, on.cell, [shown, ctx.owner], outputs, **options)
     pair = [shown, parts.key, ctx.owner]
-    for event in (parts.key.input, parts.key.submit):
-        wire(event, on.pair, pair, [parts.pair_said, parts.pair], **options)
+    # whatever the panel above goes to, arcs and vectors follow
+    for event in (parts.key.input, shown.change):
+        wire(event, on.pair, pair, [parts.arcs, parts.pair_said, parts.pair], **options)
+    wire(parts.arcs.arc_click, heads.query, [shown, ctx.owner], outputs, **options)
     wire(parts.roll.click, on.rollout, [shown, ctx.owner], [parts.rollout], **options)
     expose(on.attention_heads, "attention_heads")
     ctx.address.register("attention", "kind", parts.kind, parse_choice(KINDS))

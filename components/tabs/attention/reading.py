@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from components.context import AppContext
+from components.text import Words
 
 FIRST_TEXT = "When Mary and John went to the store, John gave a drink to"
 
@@ -49,7 +50,11 @@ def within(index: int, count: int) -> dict[str, int]:
 
 
 def make_probability_bars(
-    tokens: tuple[str, ...], before: tuple[float, ...], after: tuple[float, ...], note: str
+    tokens: tuple[str, ...],
+    before: tuple[float, ...],
+    after: tuple[float, ...],
+    words: Words,
+    locale: str,
 ) -> dict[str, Any]:
     """Value of a bar list: probabilities now, and what they were beside the token.
 
@@ -57,7 +62,8 @@ def make_probability_bars(
         tokens: Next tokens.
         before: Their probabilities at first.
         after: Their probabilities now.
-        note: Sentence with `{before}`.
+        words: The sentences of the page.
+        locale: The reader's language.
     """
     order = sorted(range(len(tokens)), key=lambda i: -max(before[i], after[i]))
     return {
@@ -65,7 +71,7 @@ def make_probability_bars(
             {
                 "label": tokens[i],
                 "value": after[i],
-                "note": note.format(before=say_share(before[i])),
+                "note": words.say(locale, "attention.lab_was", before=say_share(before[i])),
             }
             for i in order
         ],

@@ -211,6 +211,7 @@ def build(ctx: AppContext) -> Parts:
         ctx: The page's context.
     """
     words, t = ctx.words, ctx.words.t
+    seen = build_seen(words, elem_id="lab-variants-seen")
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
             preset = gr.Dropdown(
@@ -240,7 +241,7 @@ def build(ctx: AppContext) -> Parts:
     build_note(words, "attention.look_for_variants", elem_id="lab-variants-note")
     return Parts(
         preset, examples, form, said, table, plot, published, quality_said, quality, working,
-        build_seen(words, elem_id="lab-variants-seen"),
+        seen,
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ class Shown:
         layer: The layer shown; -1 before one was chosen.
         head: The head enlarged.
         query: The token whose row is looked at; -1 is the last.
+        first: Place in a long text of the first token that is read.
         asked: The place that the address asked for, once it was gone to.
         stack_id: Published thumbnails of the layer.
         matrix_id: Published weights of the head.
@@ -40,6 +41,7 @@ class Shown:
     layer: int = -1
     head: int = 0
     query: int = -1
+    first: int = 0
     asked: str = ""
     stack_id: str = ""
     matrix_id: str = ""
@@ -65,7 +67,13 @@ class AttentionWords:
         """How many tokens were read, and how many were left out."""
         n_read = len(maps.ids)
         if maps.n_left_out:
-            return self.say("counts_cut", read=f"{n_read:,}", left_out=f"{maps.n_left_out:,}")
+            return self.say(
+                "counts_cut",
+                first=f"{maps.first:,}",
+                last=f"{maps.first + n_read - 1:,}",
+                total=f"{n_read + maps.n_left_out:,}",
+                most=f"{n_read:,}",
+            )
         return self.say("counts", tokens=f"{n_read:,}", model=maps.model_name)
 
 

@@ -206,12 +206,15 @@ def test_two_texts_are_compared(ctx, nobody, shown):
 
 def test_a_pair_gives_the_weight_of_the_map(ctx, nobody, shown):
     heads, state = shown
-    said, table = OverviewHandlers(ctx, heads).pair(state, 3, None, nobody)
+    arcs, said, table = OverviewHandlers(ctx, heads).pair(state, 3, None, nobody)
     trace = Trace(record=("blocks.1.attn.pattern",))
     loaded = ctx.store.usual
     loaded.model(torch.tensor([loaded.tokenizer.encode(TEXT)]), trace=trace)
     assert f"{float(trace['blocks.1.attn.pattern'][0, 4, 7, 3]):.4f}" in said
     assert len(table["rows"]) == CONFIG.attention.d_head
+    expected = trace["blocks.1.attn.pattern"][0, 4, 7].tolist()
+    assert arcs["weights"] == pytest.approx(expected, abs=1e-5)
+    assert (arcs["query"], arcs["first"], len(arcs["labels"])) == (7, 0, 10)
 
 
 # ------------------------------------------------------------------------------------ ablate
@@ -233,7 +236,7 @@ def test_losses_before_and_after_are_said(ctx, nobody):
     assert "12 of 12" in last[0]
     check_drawer(ctx, *last[3:])
     assert on.pick("0.attn", event(index=1, column=4)) == "0.attn, 1.4"
-    *_, patched = on.patch("abcdefg", "xbcdefg", None, None, nobody)
+    *_, patched = on.patch("abcdefg", "abcdefz", None, None, nobody)
     assert ctx.routes.find(patched[1]["matrix"]).cells.shape == (2, 7)
     check_drawer(ctx, *patched[2:])
 
