@@ -207,7 +207,7 @@ class _Pass:
 
     def split_attention(self, layer: int, direction: Any) -> tuple[NDArray[np.float64], float]:
         """What each head of a layer adds (H,), and the bias."""
-        attn = self._loaded.model.blocks[layer].attn
+        attn: Any = self._loaded.model.blocks[layer].attn
         z = self._trace[f"blocks.{layer}.attn.z"][0, :, self._position].double()
         weight = attn.o_proj.weight.double()
         out = weight @ z.flatten()
@@ -225,7 +225,8 @@ class _Pass:
         import torch
 
         contributions, activations = [], []
-        for layer, block in enumerate(self._loaded.model.blocks):
+        blocks: Any = self._loaded.model.blocks
+        for layer, block in enumerate(blocks):
             post = self.at(f"blocks.{layer}.ffn.post")
             down = block.ffn.down_proj
             weight = down.weight.double()
@@ -241,7 +242,7 @@ class _Pass:
         )
 
     def _describe(self, layer: int, index: int, activation: float, added: float) -> Neuron:
-        model = self._loaded.model
+        model: Any = self._loaded.model
         column = model.blocks[layer].ffn.down_proj.weight[:, index].double()
         if activation < 0:
             column = -column
@@ -261,7 +262,7 @@ class _Pass:
         self, layer: int, sublayer: str, out: Any, direction: Any
     ) -> tuple[Any, float]:
         """The direction as it reads a sublayer's output in front of the norm after it."""
-        block = self._loaded.model.blocks[layer]
+        block: Any = self._loaded.model.blocks[layer]
         if self._loaded.config.norm_position == "post_sublayer":
             norm = block.attn_norm if sublayer == "attn" else block.ffn_norm
         elif self._loaded.config.norm_position == "sandwich":

@@ -150,15 +150,14 @@ class AttributionHandlers:
     def _neurons(self, found: Attribution, locale: str) -> dict[str, Any] | None:
         if not found.neurons:
             return None
-        say, columns = self._ctx.words.say, ("activation", "contribution", "promotes")
+        say = self._ctx.words.say
+        columns = [say(locale, f"layers.neuron_{name}") for name in ("activation", "contribution")]
+        n_words = len(found.neurons[0].promotes)
         return {
             "corner": say(locale, "layers.neuron"),
             "rows": [f"{n.layer}.{n.index}" for n in found.neurons],
-            "cols": [say(locale, f"layers.neuron_{name}") for name in columns],
-            "tokens": [2],
-            "cells": [
-                [n.activation, n.contribution, "   ".join(n.promotes)] for n in found.neurons
-            ],
+            "cols": [*columns, say(locale, "layers.neuron_promotes"), *[""] * (n_words - 1)],
+            "cells": [[n.activation, n.contribution, *n.promotes] for n in found.neurons],
             "digits": 3,
         }
 

@@ -63,8 +63,17 @@ def heads_message(words: Words, locale: str, found: Attribution) -> str:
     layout = {
         "uirevision": "heads",
         "hovermode": "closest",
-        "xaxis": {"title": {"text": words.say(locale, "layers.axis_head")}, "dtick": 1},
-        "yaxis": {"title": {"text": words.say(locale, "layers.axis_layer")}},
+        "xaxis": {
+            "title": {"text": words.say(locale, "layers.axis_head")},
+            "zeroline": False,
+            "dtick": 1,
+            "showgrid": False,
+        },
+        "yaxis": {
+            "title": {"text": words.say(locale, "layers.axis_layer")},
+            "showgrid": False,
+            "zeroline": False,
+        },
     }
     return write_figure(data, layout)
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import gradio as gr
-
+from components.kit.views import update_view
 from components.tabs.asking import Ask
 from components.text import Words
 from components.token_units import make_units, unit_of_token
@@ -28,5 +27,5 @@ def update_chips(
 ) -> Any:
     """Chips of a text with the chosen token marked, and a weight for each unit where given."""
     value = {"units": make_units(units), "more": 0, "total": sum(len(u.ids) for u in units)}
-    more = {} if weights is None else {"weights": list(weights)}
-    return gr.update(value=value, selected=unit_of_token(units, position), **more)
+    more: dict[str, Any] = {} if weights is None else {"weights": list(weights)}
+    return update_view(value=value, selected=unit_of_token(units, position), **more)
