@@ -92,7 +92,8 @@ class _ServerAnswer:
     def step(self, finish: Finish | None) -> AnswerStep:
         first_s = None if self._first_at is None else self._first_at - self._asked_at
         passed_s = 0.0 if self._first_at is None else time.perf_counter() - self._first_at
-        speed = (len(self._tokens) - 1) / passed_s if passed_s > 0 and self._tokens else None
+        n_more = len(self._tokens) - 1
+        speed = n_more / passed_s if passed_s > 0 and n_more > 0 else None
         return AnswerStep(
             text=self._text,
             tokens=tuple(self._tokens),
