@@ -153,10 +153,16 @@ def _serve(options: argparse.Namespace, max_upload_bytes: int) -> None:
     from components.context import Settings
     from components.launch import Endpoint, launch_page
     from components.shell import build_page
+    from explorer.errors import ServerError
     from explorer.home import find_home_folder
+    from explorer.openai_server import find_server_rule
     from explorer.store import ModelStore
     from explorer.uploads import Uploads
 
+    try:
+        find_server_rule(options.public)
+    except ServerError as error:
+        raise ValueError(error.message) from error
     store = ModelStore(
         public=options.public,
         operator_sources=() if options.model is None else (options.model,),

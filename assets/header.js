@@ -36,7 +36,7 @@ language.addEventListener("click", () => {
   window.glassbox.remember("glassbox_language", language.lang);
   const address = new URL(location.href);
   address.searchParams.delete("lang");
-  location.assign(address);
+  location.assign(window.glassbox.withOpenPanel(address));
 });
 
 theme.addEventListener("click", () => {

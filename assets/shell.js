@@ -107,6 +107,17 @@
     history.replaceState(history.state, "", address);
   });
 
+  // Which inner tab is open, for a page that is loaded again, such as in the other language.
+  glassbox.withOpenPanel = (address) => {
+    const outer = document.querySelector("#tabs > .tab-wrapper [role=tab][aria-selected=true]");
+    const chosen = document.querySelectorAll("#tabs [role=tabpanel] [role=tab][aria-selected=true]");
+    const open = [...chosen].find((tab) => tab.getClientRects().length > 0);
+    if (!outer || !open) return address;
+    address.searchParams.set("tab", outer.dataset.tabId);
+    address.searchParams.set("panel", open.dataset.tabId);
+    return address;
+  };
+
   glassbox.shareView = async (view, values) => {
     const address = new URL(location.origin + location.pathname);
     address.searchParams.set("tab", view.tab);

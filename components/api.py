@@ -8,7 +8,7 @@ import inspect
 import logging
 import secrets
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -16,6 +16,13 @@ import gradio as gr
 from gradio.events import api
 
 from explorer.errors import ExplorerError
+
+KINDS: Mapping[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
 
 _LOG = logging.getLogger("glassbox")
 
@@ -35,7 +42,7 @@ def expose(function: Callable[..., Any], api_name: str) -> None:
         given = {**dict(zip(kinds, inputs, strict=False)), **named}
         for name, kind in kinds.items():
             if name in given and not _is_a(given[name], kind):
-                problem = f"{name}={str(given[name])[:80]!r} is not a {kind.__name__}; give one"
+                problem = f"{name}={str(given[name])[:80]!r} is not {KINDS[kind]}; give one"
                 raise gr.Error(problem, print_exception=False)
         try:
             return function(*inputs, **named)

@@ -16,12 +16,15 @@ import gradio as gr
 from components.address import ViewAddress
 from components.routes import MatrixRoutes
 from components.text import Words, load_words
+from explorer.answer_memory import AnswerMemory
 from explorer.home import find_home_folder
+from explorer.openai_server import ServerRule, find_server_rule
 from explorer.results import ResultStore
 from explorer.runs import Runs
 from explorer.slots import FairSlots
 from explorer.stop_switches import StopSwitches
 from explorer.store_records import CatalogueEntry, LoadStep, ModelSummary
+from explorer.talk_store import TalkStore
 
 # On the loopback interface there is one owner, who sees everything from any page.
 LOCAL_OWNER = "local"
@@ -90,6 +93,9 @@ class AppContext:
         slots: Turns on the device, one for each forward pass.
         stops: Stop buttons of the answers and jobs that are running.
         runs: The trainings, which go on without the page.
+        memory: What models have read already, for the next answer.
+        talks: The conversations of all visitors.
+        servers: Which model servers elsewhere may be called.
     """
 
     store: ModelStore
@@ -104,6 +110,9 @@ class AppContext:
     slots: FairSlots
     stops: StopSwitches
     runs: Runs
+    memory: AnswerMemory
+    talks: TalkStore
+    servers: ServerRule
 
     def source_of(self, model_id: str | None) -> str:
         """Name the model to use: the visitor's, or the default before he has one.
@@ -172,4 +181,7 @@ def build_context(
         slots=FairSlots(),
         stops=StopSwitches(),
         runs=runs or Runs(find_home_folder(), public=settings.public),
+        memory=AnswerMemory(),
+        talks=TalkStore(find_home_folder()),
+        servers=find_server_rule(settings.public),
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from components.kit.view_assets import SCRIPT, STYLE, make_script, make_style
 from components.text import ASSETS, LOCALES, Words
 
 _SCRIPT_FILES = ("shell",)
@@ -45,7 +46,10 @@ def make_early_head(words: Words) -> str:
         f"<script>{early.replace('GLASSBOX_WORDS', as_json)}</script>"
         f'<link rel="stylesheet" href="{_versioned("style.css")}">'
         f'<script src="{_versioned("shell.js")}" defer></script>'
+        f'<script src="{_versioned("report.js")}" defer></script>'
         f'<script src="{_versioned("kit/kit.js")}" defer></script>'
+        f'<link rel="stylesheet" href="{_made(STYLE, make_style())}">'
+        f'<script src="{_made(SCRIPT, make_script(words))}" defer></script>'
         f"{fonts}"
     )
 
@@ -54,13 +58,21 @@ def _entries(words: Words, locale: str, name: str) -> list[tuple[str, str]]:
     return list(words.of_file(locale, name).items())
 
 
+def _made(name: str, content: str) -> str:
+    """The address of a file that is put together when it is asked for."""
+    return f"glassbox/{name}?v={_hash(content.encode())}"
+
+
+def _hash(content: bytes) -> str:
+    return sha256(content).hexdigest()[:12]
+
+
 def _versioned(name: str) -> str:
     """Give the address of an asset, which changes when its content does.
 
     It is relative to the page, so that it holds behind a proxy with a path of its own.
     """
-    version = sha256((ASSETS / name).read_bytes()).hexdigest()[:12]
-    return f"glassbox/assets/{name}?v={version}"
+    return f"glassbox/assets/{name}?v={_hash((ASSETS / name).read_bytes())}"
 
 
 class EarlyHead:

@@ -29,7 +29,7 @@ Card = dict[str, str]
 def make_error_card(words: Words, locale: str, error: ExplorerError) -> Card:
     """Describe an error with a remedy.
 
-    The title goes by the error's class. The text is the translated sentence that its code names,
+    The title goes by the error's code, where that has one of its own, else by its class. The text is the translated sentence that its code names,
     else its English message.
 
     Args:
@@ -41,7 +41,7 @@ def make_error_card(words: Words, locale: str, error: ExplorerError) -> Card:
         The card.
     """
     # The nearest class with a title of its own, so that a subclass needs no new sentence.
-    names = [kind.__name__ for kind in type(error).__mro__]
+    names = [str(error.code), *(kind.__name__ for kind in type(error).__mro__)]
     keys = (f"errors.title.{name}" for name in names)
     title = next((key for key in keys if words.has(key)), "errors.title.ExplorerError")
     return {"kind": "error", "title": words.say(locale, title), "text": _text(words, locale, error)}

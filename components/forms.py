@@ -11,6 +11,7 @@ checked here again: anybody can send anything.
     metadata                          control                    a value that does not fit
     least, most, step                 slider, or a box           moved into the range
     choices (and `dial`)              list, or buttons in a row  passed on: who uses it refuses it
+    choices, `as_named`               the same; a choice without words of its own is a name
     text                              line of text               -
     none, and the field is a switch   switch                     counts as the default
     none, and the field is a number   box without limits         passed on, as NaN if it is none
@@ -97,11 +98,16 @@ def _build_control(words: Words, field: Any, key: str, elem_id: str) -> Any:
             minimum=facts["least"], maximum=facts["most"], step=facts["step"], **common
         )
     if "choices" in facts:
-        choices = [(words.t(f"{key}.{choice}"), choice) for choice in facts["choices"]]
+        choices = [(_name_choice(words, facts, key, c), c) for c in facts["choices"]]
         return (gr.Radio if facts.get("dial") else gr.Dropdown)(choices, **common)
     if facts.get("text"):
         return gr.Textbox(max_lines=1, **common)
     return gr.Checkbox(**common) if isinstance(field.default, bool) else gr.Number(**common)
+
+
+def _name_choice(words: Words, facts: Mapping[str, Any], key: str, choice: str) -> str:
+    named = f"{key}.{choice}"
+    return choice if facts.get("as_named") and not words.has(named) else words.t(named)
 
 
 def _common(words: Words, field: Any, key: str, elem_id: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from starlette.middleware import Middleware
 
 from components.context import AppContext
 from components.early_head import EarlyHead, make_early_head
+from components.kit.view_assets import view_routes
 from components.next_routes import NextRoutes
 from components.run_routes import RunRoutes
 from components.text import ASSETS
@@ -46,6 +47,7 @@ def launch_options(ctx: AppContext, endpoint: Endpoint) -> dict[str, Any]:
                 *RunRoutes(ctx.runs).routes(),
                 *NextRoutes(ctx.results).routes(),
                 *ctx.routes.routes(),
+                *view_routes(ctx.words),
             ],
         },
         "theme": build_theme(),

@@ -6,6 +6,7 @@ remembers it, so that a reload comes back to the same model.
 
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from components.model_words import (
     make_step_view,
 )
 from components.text import ASSETS, locale_of
+from explorer.checkpoint_sources import RUN_PREFIX, name_checkpoint
 from explorer.errors import SourceError
 from explorer.number_formats import DEFAULT_DTYPE, DTYPES, join_dtype, split_dtype
 from explorer.store_records import LoadStep
@@ -355,6 +357,9 @@ class ModelBarHandlers:
         """Name what is being opened: by the catalogue, else by the end of a path or an id."""
         names = {entry.id: entry.name for entry in self._ctx.store.catalogue()}
         source = split_dtype(source)[0]
+        if source.startswith(RUN_PREFIX):
+            with suppress(SourceError):  # the store says what is wrong with it
+                return name_checkpoint(self._ctx.runs.root, source)
         return names.get(source) or source.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
 
     def _view(self, model_id: str | None, owner: str | None, request: gr.Request) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
     GET /glassbox/run/{id}?since=N&starts=K     JSON: state, numbers, what is new after N steps
     GET /glassbox/run/{id}/metrics.csv          all numbers so far
+    GET /glassbox/run/{id}/tensorboard.zip      the same as a TensorBoard event file
     GET /glassbox/run/{id}/step-{N}.zip         a checkpoint, which opens like any other model
 
 An event through Gradio's queue costs the server 20 ms, and a class that watches one run would slow
@@ -49,6 +50,7 @@ class RunRoutes:
         """List the routes, for `launch(app_kwargs={"routes": ...})`."""
         return [
             Route("/glassbox/run/{id}/metrics.csv", self._serve_metrics),
+            Route("/glassbox/run/{id}/tensorboard.zip", self._serve_tensorboard),
             Route("/glassbox/run/{id}/step-{step:int}.zip", self._serve_checkpoint),
             Route("/glassbox/run/{id}", self._serve_progress),
         ]
@@ -89,7 +91,7 @@ class RunRoutes:
         return Response(content, 200, _LIVE, "application/json")
 
     async def _serve_metrics(self, request: Request) -> Response:
-        text = await _in_thread(self._runs.metrics_csv, request.path_params["id"])
+        text = await _in_thread(self._runs.exports.metrics_csv, request.path_params["id"])
         if isinstance(text, Response):
             return text
         headers = {**_LIVE, "Content-Disposition": 'attachment; filename="metrics.csv"'}
@@ -97,11 +99,21 @@ class RunRoutes:
 
     async def _serve_checkpoint(self, request: Request) -> Response:
         run_id, step = request.path_params["id"], request.path_params["step"]
-        path = await _in_thread(self._runs.archive, run_id, step)
-        if isinstance(path, Response):
-            return path
-        tidy = BackgroundTask(_remove_archive, path)
-        return FileResponse(path, 200, _LIVE, "application/zip", tidy, filename=path.name)
+        path = await _in_thread(self._runs.exports.checkpoint, run_id, step)
+        return _send_archive(path)
+
+    async def _serve_tensorboard(self, request: Request) -> Response:
+        return _send_archive(
+            await _in_thread(self._runs.exports.tensorboard, request.path_params["id"])
+        )
+
+
+def _send_archive(path: Path | Response) -> Response:
+    """Send a file once, or what was wrong with it."""
+    if isinstance(path, Response):
+        return path
+    tidy = BackgroundTask(_remove_archive, path)
+    return FileResponse(path, 200, _LIVE, "application/zip", tidy, filename=path.name)
 
 
 def _remove_archive(path: Path) -> None:

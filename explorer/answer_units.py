@@ -37,12 +37,12 @@ class AnswerUnit:
 
 
 def compute_answer_units(
-    tokenizer: Tokenizer, tokens: Sequence[AnswerToken]
+    tokenizer: Tokenizer | None, tokens: Sequence[AnswerToken]
 ) -> tuple[AnswerUnit, ...]:
     """Gather the tokens of an answer into units.
 
     Args:
-        tokenizer: The model's tokenizer.
+        tokenizer: The model's tokenizer; None for a server's answer.
         tokens: The answer.
 
     Returns:
@@ -50,8 +50,11 @@ def compute_answer_units(
     """
     from explorer.tokens import units_of
 
+    if any(token.id < 0 for token in tokens):  # of a server, which tells texts alone
+        return tuple(_unit_of_text(token) for token in tokens)
     found = []
     first = 0
+    assert tokenizer is not None, "tokens with ids are of a model here"
     for unit in units_of(tokenizer, [token.id for token in tokens]):
         members = tokens[first : first + len(unit.ids)]
         first += len(unit.ids)
@@ -64,3 +67,11 @@ def compute_answer_units(
             )
         )
     return tuple(found)
+
+
+def _unit_of_text(token: AnswerToken) -> AnswerUnit:
+    from explorer.tokens import TokenUnit
+
+    raw = token.text.encode("utf-8", "replace")
+    unit = TokenUnit(token.text, (), (raw,), 0, special=False)
+    return AnswerUnit(unit, token.probability, token.rank, token.alternatives)

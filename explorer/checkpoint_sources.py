@@ -30,12 +30,13 @@ def find_checkpoint(runs: Path, source: str) -> Path:
     run = None if match is None else RunFolder(runs / match[1])
     step = -1 if match is None else int(match[2])
     if run is None or step not in run.checkpoint_steps():
+        shown = repr(source) if run is None else f"{run.title} @ {step}"
         known = "none" if run is None else ", ".join(map(str, run.checkpoint_steps())) or "none"
         raise SourceError(
-            f"{source!r} is no checkpoint of a run here (checkpoints of it: {known}); it may have "
+            f"{shown} is no checkpoint of a run here (checkpoints of it: {known}); it may have "
             "been deleted: choose another one in the Pretrain tab",
             code="checkpoint-missing",
-            source=source,
+            source=shown,
             known=known,
         )
     return run.checkpoint(step)
@@ -44,6 +45,4 @@ def find_checkpoint(runs: Path, source: str) -> Path:
 def name_checkpoint(runs: Path, source: str) -> str:
     """What a page calls it: the name of the run, and the step."""
     folder = find_checkpoint(runs, source)
-    run = RunFolder(folder.parent)
-    name = str(run.read_about().get("name", run.id[:8]))
-    return f"{name} @ {source.rpartition('@')[2]}"
+    return f"{RunFolder(folder.parent).title} @ {source.rpartition('@')[2]}"

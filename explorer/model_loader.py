@@ -7,10 +7,12 @@ models shown without torch.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from explorer.checkpoint_sources import RUN_PREFIX
 from explorer.errors import TokenizerError
 from explorer.fitting import estimate_fit
 from explorer.number_formats import DTYPES
 from explorer.store_records import CatalogueEntry, ModelSummary
+from explorer.uploads import UPLOAD_PREFIX
 
 if TYPE_CHECKING:
     from models.hub import FetchProgress
@@ -77,17 +79,20 @@ class ModelLoader:
         """Read the weights in a number format."""
         from models.loading import load_model
 
-        return load_model(resolved, dtype=dtype, device=self._device)
+        loaded = load_model(resolved, dtype=dtype, device=self._device)
+        if not isinstance(loaded.tokenizer_or_error, TokenizerError):
+            _call_like_model(loaded.tokenizer_or_error, resolved)
+        return loaded
 
     def load_tokenizer(self, resolved: "ResolvedSource") -> "Tokenizer":
         """Read the tokenizer only; no torch is imported, except to see whose a .pth file is."""
         if resolved.kind == "pth":
             from models.loading import load_tokenizer_of
 
-            return load_tokenizer_of(resolved)
+            return _call_like_model(load_tokenizer_of(resolved), resolved)
         from models.source_tokenizer import load_source_tokenizer
 
-        return load_source_tokenizer(resolved)
+        return _call_like_model(load_source_tokenizer(resolved), resolved)
 
     def summarise(self, loaded: "LoadedModel") -> ModelSummary:
         """What a page shows about a model."""
@@ -108,6 +113,13 @@ class ModelLoader:
             chat_format=None if chat is None else chat.format_name,
             knows_thinking=chat is not None and _knows_thinking(chat),
         )
+
+
+def _call_like_model(tokenizer: "Tokenizer", resolved: "ResolvedSource") -> "Tokenizer":
+    """Let messages name it as the page names the model, where its folder's name says nothing."""
+    if resolved.id.startswith((RUN_PREFIX, UPLOAD_PREFIX)):
+        tokenizer.name = resolved.name
+    return tokenizer
 
 
 def _knows_thinking(chat: "ChatTemplate") -> bool:

@@ -102,7 +102,7 @@ def read_pieces(lines: Iterator[bytes], url: str) -> Iterator[ServerPiece]:
 def read_json(body: bytes) -> object | None:
     """JSON, or None for what is none."""
     try:
-        return json.loads(body)  # type: ignore[no-any-return]
+        return json.loads(body)
     except (ValueError, RecursionError):
         return None
 

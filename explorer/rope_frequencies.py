@@ -59,7 +59,7 @@ class RopeSettings:
 
     base: float = 500_000.0
     d_head: int = 64
-    scaling: ScalingKind = field(
+    scaling: str = field(
         default="llama3", metadata={"choices": get_args(ScalingKind), "dial": True}
     )
     factor: float = field(default=32.0, metadata={"least": 0.5, "most": 64.0, "step": 0.5})

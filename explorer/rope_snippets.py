@@ -1,19 +1,7 @@
 """Python that gives the numbers of the panels on rotary positions."""
 
-import dataclasses
-
 from explorer.rope_frequencies import RopeSettings, compute_rope_frequencies
-from explorer.snippets import make_snippet, say_load, say_text
-
-
-def say_call(settings: object) -> str:
-    """A dataclass as the call that makes it, without what is as by default."""
-    changed = [
-        f"{field.name}={getattr(settings, field.name)!r}"
-        for field in dataclasses.fields(settings)  # type: ignore[arg-type]
-        if getattr(settings, field.name) != field.default
-    ]
-    return f"{type(settings).__name__}({', '.join(changed)})"
+from explorer.snippets import make_snippet, say_call, say_load, say_text
 
 
 def make_frequencies_snippet(settings: RopeSettings) -> str:

@@ -39,6 +39,19 @@ class PrepareStep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TextFile:
+    """A text that was uploaded.
+
+    Args:
+        name: Of the file.
+        n_characters: How long it is.
+    """
+
+    name: str
+    n_characters: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunSummary:
     """One line of the list of runs.
 
@@ -160,6 +173,24 @@ def make_summary(
         objective=config.objective,
         base="" if config.tuning is None else config.tuning.base,
         best_step=best,
+    )
+
+
+def make_broken_summary(run: RunFolder) -> RunSummary:
+    """The line of a folder whose files were edited into no run: enough to delete it by."""
+    return RunSummary(
+        id=run.id,
+        name=run.title,
+        state="broken",
+        step=0,
+        n_steps=0,
+        created_at=run.path.stat().st_mtime if run.path.exists() else 0.0,
+        training_loss=None,
+        validation_loss=None,
+        text_name="",
+        n_parameters=0,
+        place=None,
+        checkpoints=(),
     )
 
 

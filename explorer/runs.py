@@ -15,19 +15,22 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from explorer.datasets.text import read_text
 from explorer.errors import JobError
 from explorer.jobs.keeper import RunKeeper
 from explorer.jobs.run_states import WORKING, has_worker
 from explorer.memory import compute_available_bytes
+from explorer.run_exports import RunExports, require_checkpoint
 from explorer.run_records import (
     PrepareStep,
     RunSummary,
     RunView,
+    TextFile,
+    make_broken_summary,
     make_progress,
     make_summary,
     make_view,
 )
-from explorer.run_takeaway import pack_checkpoint_of, write_metrics
 from explorer.tokenizer_lab.kept import KeptTokenizers
 from explorer.training.batch_windows import StepWindows, read_step_windows
 from explorer.training.config_differences import find_differences
@@ -58,6 +61,7 @@ class Runs:
         max_text_bytes: Largest text; a larger one is refused before it is read.
 
     Attributes:
+        exports: What can be taken away from them.
         tokenizers: Those that were uploaded or made here, for a run to use.
     """
 
@@ -77,6 +81,7 @@ class Runs:
         self._configs: dict[str, RunConfig] = {}
         self.tokenizers = KeptTokenizers(home)
         self._texts = TextSizes(self.tokenizers)
+        self.exports = RunExports(self.folder)
         self._lock = threading.Lock()
 
     # Making and estimating
@@ -97,7 +102,7 @@ class Runs:
         """
         content = open_text(setup, self._max_text_bytes)
         yield PrepareStep(what="tokenizer")
-        tokenizer = build_tokenizer(setup, content.text, self.tokenizers)
+        tokenizer = build_tokenizer(setup, content.text, self.tokenizers, cancelled=cancelled)
         about = {"owner": owner, "setup": dataclasses.asdict(setup)}
 
         def make_config(vocab_size: int, n_training: int, n_validation: int) -> RunConfig:
@@ -217,7 +222,7 @@ class Runs:
         run = self._find(run_id, owner)
         if not self._keeper.leave_queue(run) and has_worker(run):
             raise JobError(
-                f"run {run.id} trains now; stop it before you delete it", code="run-works"
+                f"the run {run.title} trains now; stop it before you delete it", code="run-works"
             )
         with self._lock:
             self._histories.pop(run.id, None)
@@ -225,15 +230,19 @@ class Runs:
         shutil.rmtree(run.path, ignore_errors=True)
         if run.path.exists():
             raise JobError(
-                f"some files of run {run.id} cannot be deleted; close what uses them, and see who "
-                "may write to its folder",
+                f"some files of the run {run.title} cannot be deleted; close what uses them, and "
+                "see who may write to its folder",
                 code="run-not-deleted",
             )
 
     # Watching
 
     def list(self, owner: str) -> tuple[RunSummary, ...]:
-        """The visitor's runs, newest first; folders that were edited into no run are left out."""
+        """The visitor's runs, newest first.
+
+        Folders that were edited into no run are there as `broken`, so that they can be deleted; on
+        a public host, where nobody knows any more whose they are, they are left out.
+        """
         self._keeper.begin()
         found = []
         for run in self._keeper.list_folders():
@@ -241,7 +250,8 @@ class Runs:
                 if self._owns(run, owner):
                     found.append(self._summarise(run))
             except JobError:
-                continue
+                if not self._public:
+                    found.append(make_broken_summary(run))
         return tuple(sorted(found, key=lambda summary: -summary.created_at))
 
     def view(self, run_id: str) -> RunView:
@@ -290,24 +300,6 @@ class Runs:
             return False
         return True
 
-    # Taking away
-
-    def metrics_csv(self, run_id: str) -> str:
-        """All numbers of its events as CSV.
-
-        Raises:
-            JobError: It is not there.
-        """
-        return write_metrics(self._find(run_id, None))
-
-    def archive(self, run_id: str, step: int, folder: Path | None = None) -> Path:
-        """Pack a checkpoint; see `explorer.run_takeaway`.
-
-        Raises:
-            JobError: There is no such checkpoint.
-        """
-        return pack_checkpoint_of(self._find(run_id, None), self.checkpoint(run_id, step), folder)
-
     def folder(self, run_id: str) -> RunFolder:
         """The files of a run, for whoever has its id.
 
@@ -330,7 +322,17 @@ class Runs:
         self.checkpoint(run_id, step)
         return f"run:{run_id}@{step}"
 
-    # How it is done
+    def read_upload(self, path: Path) -> TextFile:
+        """Look at a text before it is trained on.
+
+        Args:
+            path: The uploaded file.
+
+        Raises:
+            DataError: It is missing, too large, empty, binary, or not UTF-8.
+        """
+        text = read_text(path, max_bytes=self._max_text_bytes, name=path.name)
+        return TextFile(name=path.name, n_characters=len(text))
 
     def checkpoint(self, run_id: str, step: int) -> Path:
         """Folder of a checkpoint, for whoever has the id of the run.
@@ -338,23 +340,16 @@ class Runs:
         Raises:
             JobError: There is no such checkpoint.
         """
-        run = self._find(run_id, None)
-        if step not in run.checkpoint_steps():
-            known = ", ".join(map(str, run.checkpoint_steps()))
-            raise JobError(
-                f"run {run.id} has no checkpoint of step {step}; it has {known or 'none yet'}",
-                code="run-no-checkpoint",
-                step=step,
-                known=known or "-",
-            )
-        return run.checkpoint(step)
+        return require_checkpoint(self.folder(run_id), step)
+
+    # How it is done
 
     def _ask(self, run_id: str, owner: str, action: Action) -> None:
         run = self._find(run_id, owner)
         state = self._state(run)
         if state not in WORKING:
             raise JobError(
-                f"run {run.id} does not train now, it is {state}; start it first",
+                f"the run {run.title} does not train now, it is {state}; start it first",
                 code="run-not-working",
                 state=state,
             )

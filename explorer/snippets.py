@@ -4,7 +4,8 @@ Names of functions, modules and files are taken from the objects themselves, so 
 cannot go on naming what has been moved. A test runs every snippet in a fresh process.
 """
 
-import inspect
+import dataclasses
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ PROJECT = Path(__file__).parent.parent
 
 def source_file_of(function: Callable[..., Any]) -> str:
     """The file that a function stands in, from the top of the project."""
-    return Path(inspect.getsourcefile(function) or "").resolve().relative_to(PROJECT).as_posix()
+    # by its module: a function that is wrapped, as tests do to check shapes, stands elsewhere
+    file = sys.modules[function.__module__].__file__ or ""
+    return Path(file).resolve().relative_to(PROJECT).as_posix()
 
 
 def make_snippet(imports: tuple[Callable[..., Any], ...], *lines: str) -> str:
@@ -46,6 +49,28 @@ def say_load(source: str) -> str:
     bare, dtype = split_dtype(source)
     given = "" if dtype == DEFAULT_DTYPE else f", dtype={dtype!r}"
     return f"load_model({bare!r}{given})"
+
+
+def say_call(settings: object) -> str:
+    """A dataclass as the call that makes it, without what is as by default."""
+    changed = [
+        f"{field.name}={getattr(settings, field.name)!r}"
+        for field in dataclasses.fields(settings)  # type: ignore[arg-type]
+        if getattr(settings, field.name) != field.default
+    ]
+    return f"{type(settings).__name__}({', '.join(changed)})"
+
+
+def make_settings_snippet(compute: Callable[..., Any], settings: object, *lines: str) -> str:
+    """Python that computes something from settings alone.
+
+    Args:
+        compute: Takes the settings; its result is called `found`.
+        settings: A dataclass.
+        *lines: What to print of `found`.
+    """
+    call = f"found = {compute.__name__}({say_call(settings)})"
+    return make_snippet((type(settings), compute), "", call, *lines)
 
 
 def make_attention_snippet(source: str, text: str, layer: int, head: int, query: int) -> str:

@@ -2,6 +2,7 @@
 
     python -m explorer.train FOLDER                 train, or go on from the last checkpoint
     python -m explorer.train --new NAME --text FILE make a run, then train it
+    python -m explorer.train FOLDER --tensorboard DIR   write its numbers for another program
     torchrun --nproc-per-node 4 -m explorer.train FOLDER        the same on several devices
     python -m explorer.train --warm                 wait for a folder on standard input
 
@@ -36,6 +37,12 @@ SETTINGS: Mapping[str, tuple[type, str]] = {
     "dropout": (float, "share of values set to 0 in training"),
     "seed": (int, "of every draw"),
 }
+# What writes a run's numbers for another program: option -> its value and what it does.
+EXPORTS: Mapping[str, tuple[str, str]] = {
+    "csv": ("FILE", "write its numbers as CSV"),
+    "tensorboard": ("DIR", "write them as a TensorBoard event file into this folder"),
+    "trackio": ("PROJECT", "log them as a run of this Trackio project, where it is installed"),
+}
 # Chat and the page come first where they share cores with a run.
 NICENESS = 10
 
@@ -53,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if sum((options.warm, options.folder is not None, options.new is not None)) != 1:
         parser.error("give the folder of a run, --new with a name for one, or --warm")
+    if options.folder is None and any(getattr(options, name) is not None for name in EXPORTS):
+        parser.error("--csv, --tensorboard and --trackio want the folder of a run")
     if (options.new is None) != (options.text is None):
         parser.error("--new and --text go together")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
@@ -60,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _serve_one()
     if options.new is not None:
         return _train_new(options)
+    if any(getattr(options, name) is not None for name in EXPORTS):
+        return _export(options)
     _let_go_on(options.folder)
     return run_folder(options.folder, options.shared_by)
 
@@ -76,6 +87,9 @@ def _build_parser() -> argparse.ArgumentParser:
         default="ddp",
         help="under torchrun: each process holds the whole model, or a part (default: ddp)",
     )
+    exports = parser.add_argument_group("the numbers of a run, in place of training it")
+    for name, (value, words) in EXPORTS.items():
+        exports.add_argument(f"--{name}", metavar=value, help=words)
     new = parser.add_argument_group("a new run")
     new.add_argument("--new", metavar="NAME", help="make a run of this name, then train it")
     new.add_argument("--text", metavar="FILE", help="what it learns from: UTF-8, or a sample text")
@@ -118,6 +132,31 @@ def _train_new(options: argparse.Namespace) -> int:
         return 2
     print(folder, file=sys.stderr, flush=True)
     return run_folder(folder, options.shared_by)
+
+
+def _export(options: argparse.Namespace) -> int:
+    """Write the numbers of a run for other programs, as the options say."""
+    from explorer.errors import ExplorerError
+    from explorer.training.config_differences import flatten
+    from explorer.training.event_log import read_events
+    from explorer.training.export import metrics_csv, send_to_trackio, write_tensorboard
+    from explorer.training.run_config_json import run_config_to_json
+    from explorer.training.run_folder import RunFolder
+
+    run = RunFolder(options.folder)
+    try:
+        config = run_config_to_json(run.read_config())
+        events = read_events(run.events_file)
+        if options.csv is not None:
+            Path(options.csv).write_bytes(metrics_csv(events).encode())
+        if options.tensorboard is not None:
+            write_tensorboard(events, Path(options.tensorboard))
+        if options.trackio is not None:
+            send_to_trackio(events, project=options.trackio, name=run.title, config=flatten(config))
+    except (ExplorerError, OSError) as error:
+        print(error, file=sys.stderr, flush=True)
+        return 2
+    return 0
 
 
 def _let_go_on(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a fine-tuning will read and train, before it begins: a batch with its mask, and the share."""
+"""What a fine-tuning will read and train, before it begins: a batch with its mask, the share."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class TuningRuns:
         Raises:
             JobError: It is not there, or no fine-tuning.
         """
-        from explorer.training.row_examples import read_part
+        from explorer.training.objectives.row_examples import read_part
 
         self._config(run_id)
         return read_part(self._runs.folder(run_id), part)
@@ -169,7 +169,8 @@ class TuningRuns:
                 known="-",
             )
         best = summary.best_step
-        return best if best in summary.checkpoints else summary.checkpoints[-1]  # type: ignore[return-value]
+        is_kept = best is not None and best in summary.checkpoints
+        return best if is_kept and best is not None else summary.checkpoints[-1]
 
     def lineage(self, owner: str) -> tuple[LineageNode, ...]:
         """All models of a visitor's runs, each below the one that it began from."""

@@ -1,7 +1,7 @@
 """Whether a fine-tuning helped: scores of a model on the part that it never saw.
 
     accuracy       share of texts put into their class
-    exact match    share of answers that are the wanted one, letter for letter, spaces at the ends apart
+    exact match    share of answers that are the wanted one letter for letter, but for outer spaces
     ROUGE-L        F measure of the longest common subsequence of words (Lin 2004, section 3)
     perplexity     e to the mean loss of the wanted answers' tokens
     preferred      share of pairs whose better answer is the likelier one
@@ -279,7 +279,7 @@ def measure_answers(
     from explorer.training.answer_rows import RowWriter
     from explorer.training.objectives.objective import IGNORED
     from explorer.training.objectives.preference import score_answers as score
-    from explorer.training.row_examples import collate_rows
+    from explorer.training.objectives.row_examples import collate_rows
 
     room = min(tuning.row_limit, loaded.config.context_length)
     writer = RowWriter(loaded.tokenizer, tuning.template, loaded.chat, room)

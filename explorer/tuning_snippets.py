@@ -39,7 +39,8 @@ def make_tuning_snippet(setup: TuningSetup, settings: DataSettings, source: str)
         f"setup = TuningSetup({_changed(setup)})\n"
         f"loaded = load_model({source!r})\n"
         'run = make_tuning_run(Path("runs"), setup, view.objective, view.parts, loaded,\n'
-        f'                      base={source!r}, base_name="base", data_name=view.name, about={{}})\n'
+        f'                      base={source!r}, base_name="base",\n'
+        "                      data_name=view.name, about={})\n"
         "for event in train(run.path):\n"
         "    print(event)\n"
     )
@@ -50,7 +51,7 @@ def make_score_snippet(run: str, step: int) -> str:
     return (
         "from pathlib import Path\n\n"
         "from explorer.home import find_home_folder\n"
-        "from explorer.training.row_examples import read_part\n"
+        "from explorer.training.objectives.row_examples import read_part\n"
         "from explorer.training.run_folder import RunFolder\n"
         "from explorer.tuning_scores import score_answers\n"
         "from models import load_model\n\n"

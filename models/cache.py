@@ -128,8 +128,9 @@ class KVCache:
                 held=longest,
                 possible=possible,
             )
-        self.lengths.clamp_(max=length)
-        self._reached[self.lengths == 0] = 0
+        # new tensors: those that a pass in inference mode made cannot be changed outside it
+        self.lengths = self.lengths.clamp(max=length)
+        self._reached = torch.where(self.lengths == 0, 0, self._reached)
 
     def select_rows(self, rows: Int[Tensor, "B"]) -> None:
         """Let row i go on from what row `rows[i]` holds; beams change places this way."""
@@ -160,7 +161,7 @@ class KVCache:
                 capacity=self.capacity,
                 asked=int(after.max()),
             )
-        self.lengths = after.clone()  # `truncate` changes it in place
+        self.lengths = after.clone()
         self._reached = torch.maximum(self._reached, after)
         return Claim(slots=slots, valid=valid, before=before.clone(), after=after)
 

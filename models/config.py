@@ -35,7 +35,9 @@ QkNorm = Literal["none", "head", "full"]
 LayerType = Literal["full", "window"]
 FULL: LayerType = "full"  # every token sees all tokens before it
 WINDOW: LayerType = "window"  # every token sees the last `AttentionConfig.window`, itself included
-Initialisation = Literal["torch_default", "normal_scaled", "truncated_normal", "unit_normal"]
+Initialisation = Literal[
+    "torch_default", "normal_scaled", "fan_in", "truncated_normal", "unit_normal"
+]
 
 
 def _require_positive(owner: str, **values: int) -> None:

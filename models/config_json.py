@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from models.config import ModelConfig
@@ -64,18 +64,25 @@ def dataclass_to_json(part: Any) -> dict[str, Any]:
     return _write_fields(part)
 
 
-def dataclass_from_json(kind: type, values: Mapping[str, Any], where: str = "config.json") -> Any:
+def dataclass_from_json(
+    kind: type,
+    values: Mapping[str, Any],
+    where: str = "config.json",
+    *,
+    fill_in: bool = False,
+) -> Any:
     """Read what `dataclass_to_json` wrote.
 
     Args:
         kind: The dataclass.
         values: The parsed object.
         where: What the file is called in messages.
+        fill_in: Take a missing field that has a default as that: the file is from before it.
 
     Raises:
         ConfigError: As `config_from_json`.
     """
-    return _Reader(where).read(kind, values, "")
+    return _Reader(where, fill_in=fill_in).read(kind, values, "")
 
 
 def _write(value: Any) -> Any:
@@ -94,8 +101,9 @@ def _write_fields(part: Any) -> dict[str, Any]:
 class _Reader:
     """Reads a value as the type that a field asks for; `path` is its key in messages."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, *, fill_in: bool) -> None:
         self._where = where
+        self._fill_in = fill_in
 
     def read(self, kind: Any, value: Any, path: str) -> Any:
         origin = get_origin(kind)
@@ -157,13 +165,15 @@ class _Reader:
 
     def _read_fields(self, kind: Any, value: Any, path: str) -> Any:
         content, hints = self._object(value, path), get_type_hints(kind)
-        missing = [name for name in hints if name not in content]
+        optional = {field.name for field in fields(kind) if self._fill_in and _has_default(field)}
+        missing = [name for name in hints if name not in content and name not in optional]
         unknown = [str(key) for key in content if key not in hints]
         if missing:
             raise Settings({}, self._where).missing(_join(path, missing[0]))
         if unknown:
             raise self._unknown(_join(path, unknown[0]))
-        return kind(**{n: self.read(hints[n], content[n], _join(path, n)) for n in hints})
+        given = [name for name in hints if name in content]
+        return kind(**{n: self.read(hints[n], content[n], _join(path, n)) for n in given})
 
     def _object(self, value: Any, path: str) -> Mapping[str, Any]:
         if not isinstance(value, Mapping):
@@ -181,6 +191,10 @@ class _Reader:
             file=self._where,
             key=key[:80],
         )
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
 
 
 def _join(path: str, name: str) -> str:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from models.cache import KVCache
 from models.decoder import Decoder
-from models.errors import ConfigError, ContextError
+from models.errors import ConfigError, ContextError, WeightError
 from models.interventions import Interventions
 from models.sampling import SamplingConfig, choose, filtered_scores
 from models.trace import Edit, Trace
@@ -51,6 +51,11 @@ class Token:
         drawn_probability: Its probability after them, under which it was drawn; 1 when greedy.
         rank: How many tokens had a higher logit; 0 is the model's first choice.
         alternatives: The most probable tokens, best first, this one possibly among them.
+        entropy_nats: Of the model's own distribution, -sum p ln p: 0 when it is sure, ln V when all
+            tokens are equally probable.
+        kept: The most probable tokens after penalty, temperature and filters, with the
+            probabilities under which one was drawn; when greedy, this one alone.
+        n_kept: How many tokens the filters left.
         finish: None while it goes on. `stop`: this is one of the stop ids; `length`: as many tokens
             as asked for; `context`: the model cannot read further.
     """
@@ -60,6 +65,9 @@ class Token:
     drawn_probability: float
     rank: int
     alternatives: tuple[Alternative, ...]
+    entropy_nats: float
+    kept: tuple[Alternative, ...]
+    n_kept: int
     finish: Finish | None
 
 
@@ -97,6 +105,7 @@ def generate(
     Raises:
         ConfigError: An empty prompt, no tokens asked for, or a cache that is not of this prompt.
         ContextError: The prompt leaves the model no room.
+        WeightError: The model's scores are no numbers.
     """
     sampling = sampling or SamplingConfig()
     ids = [int(token) for token in ids]
@@ -198,19 +207,37 @@ def _pick(
     generator: torch.Generator,
     n_alternatives: int,
 ) -> Token:
+    if not bool(logits.max().isfinite()):  # NaN is the highest of all, so it is found too
+        raise WeightError(
+            f"the scores of the next token have {float(logits.max())} as their highest, so none "
+            "can be chosen; the weights are damaged, or too large for their number format: try "
+            "float32",
+            code="logits-unusable",
+            found=str(float(logits.max())),
+        )
     with torch.inference_mode():
         scores = filtered_scores(logits, seen.nonzero()[:, 0], sampling)
         id_ = choose(scores, sampling.greedy, generator)
         probabilities = logits.float().softmax(dim=-1)
-        best = probabilities.topk(min(n_alternatives, probabilities.numel()))
+        kept: tuple[Alternative, ...] = (Alternative(id_, 1.0),)
+        if not sampling.greedy:
+            drawn = scores.softmax(dim=-1)
+            kept = _best(drawn, n_alternatives)
         return Token(
             id=id_,
             probability=float(probabilities[id_]),
-            drawn_probability=1.0 if sampling.greedy else float(scores.softmax(dim=-1)[id_]),
+            drawn_probability=1.0 if sampling.greedy else float(drawn[id_]),
             rank=int((logits > logits[id_]).sum()),
-            alternatives=tuple(
-                Alternative(int(i), float(p))
-                for i, p in zip(best.indices, best.values, strict=True)
-            ),
+            alternatives=_best(probabilities, n_alternatives),
+            entropy_nats=float(torch.special.entr(probabilities).sum()),
+            kept=kept,
+            n_kept=1 if sampling.greedy else int(scores.isfinite().sum()),
             finish=None,
         )
+
+
+def _best(probabilities: Tensor, n: int) -> tuple[Alternative, ...]:
+    """The most probable tokens, best first; none that is impossible."""
+    best = probabilities.topk(min(n, probabilities.numel()))
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return tuple(Alternative(id_, chance) for id_, chance in pairs if chance > 0)

@@ -1,8 +1,8 @@
 """Adapters as PEFT lays them out on the disk, and back.
 
-    adapter_config.json         {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "target_modules": []}
-    adapter_model.safetensors   base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight (r, in)
-                                base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight (out, r)
+    adapter_config.json        {"peft_type": "LORA", "r": 8, "lora_alpha": 16, ...}
+    adapter_model.safetensors  base_model.model.model.layers.0.self_attn.q_proj
+                                   .lora_A.weight (r, in)    .lora_B.weight (out, r)
 
 Names are those that the base's own files have, found by its family's table of rules. Where a file
 keeps several of our matrices as one (GPT-2's c_attn), an adapter of one of them has no place there.

@@ -36,6 +36,15 @@ CHROMIUM_ARGUMENTS = (
 GOLDEN = Path(__file__).parent / "golden"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def home_folder(tmp_path_factory):
+    """What a page keeps, such as conversations, goes into a folder of its own."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLASSBOX_HOME", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def golden_folder():
     """Folder with the recorded checkpoints and logits of every family."""

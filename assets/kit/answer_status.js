@@ -1,5 +1,5 @@
 // The line under a conversation. props.value: null or {phase: 'waiting' | 'writing' | 'done', text,
-// facts: [[name, value]], prompt?, answer?, limit?, meter?: sentence}.
+// facts: [[name, value]], notes?: [sentence], prompt?, answer?, limit?, meter?: sentence}.
 const kit = window.glassboxKit, {node} = kit;
 const part = name => element.querySelector('.' + name);
 const meter = part('meter');
@@ -30,6 +30,7 @@ function update() {
   if (part('state').textContent !== value.text) part('state').textContent = value.text;
   part('facts').replaceChildren(...value.facts.map(([name, fact]) =>
     node('span', {cls: 'fact', text: name + ' '}, node('b', {text: fact}))));
+  part('notes').replaceChildren(...(value.notes ?? []).map(text => node('p', {text})));
   part('context').hidden = !value.limit;
   if (!value.limit) return;
   part('words').textContent = value.meter;

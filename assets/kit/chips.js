@@ -20,7 +20,7 @@ else popover.remove();
 const panel = floating ? popover : readout;
 
 // --- one chip ------------------------------------------------------------------------------------
-const identity = unit => unit.ids.join(' ');
+const identity = unit => unit.ids.join(' ') || unit.t;  // a server tells no ids
 
 function build(unit) {
   const chip = node('span', {cls: 'chip', role: 'option', tabindex: '-1'});
@@ -181,7 +181,8 @@ function bars(alternatives) {
 }
 
 function describe(unit, index) {
-  const facts = [fact(say('position'), String(index)), fact(say('ids'), unit.ids.join(' '))];
+  const facts = [fact(say('position'), String(index))];
+  if (unit.ids.length) facts.push(fact(say('ids'), unit.ids.join(' ')));
   if (unit.p !== undefined && unit.p !== null) {
     const rank = unit.rank === undefined ? '' : ' \u00b7 ' + say('rank', {rank: unit.rank});
     facts.push(fact(say('probability'), kit.percent(unit.p, 2) + rank));

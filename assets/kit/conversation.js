@@ -1,8 +1,10 @@
 // A conversation. Whatever is in a message is drawn as text: nodes are made one by one, and no
 // message is ever parsed as HTML. Of Markdown it knows code, lists, headings, quotes, bold, italic.
 //
-// props.value: {busy, earlier, messages: [{index, role: 'user' | 'assistant', text, more}]}
-// Events: 'regenerate', 'another', 'reword' {index, text}, 'halt' (Escape while busy).
+// props.value: {busy, earlier, shown, messages: [{index, role: 'user' | 'assistant', text, more,
+// thought?, thinks?, branch?: [place, count], tokens?}]}; `shown` is the index whose tokens are shown.
+// Events: 'regenerate', 'another', 'reword' {index, text}, 'halt' (Escape while busy),
+// 'switch' {index, by}, 'inspect' {index}.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
 const talk = part('talk'), list = part('messages');
@@ -81,13 +83,31 @@ function markdown(text) {
 // --- one message ---------------------------------------------------------------------------------
 function action(key, run) {
   const button = node('button', {cls: 'act', type: 'button', text: say(key)});
-  if (key === 'regenerate' || key === 'another') button.title = say(key + '_help');
+  if (['regenerate', 'another', 'inspect'].includes(key)) button.title = say(key + '_help');
   button.addEventListener('click', run);
   return button;
 }
 
+/** Which branch this is, and the ways to the others. */
+function branches(message) {
+  const [place, count] = message.branch;
+  const go = (by, sign, key) => {
+    const button = node('button', {cls: 'act step', type: 'button', text: sign, 'aria-label': say(key)});
+    button.addEventListener('click', () => trigger('switch', {index: message.index, by}));
+    return button;
+  };
+  return node('span', {cls: 'branches'}, go(-1, '\u2039', 'branch_before'),
+    node('span', {text: say('branch', {place: place + 1, count})}), go(1, '\u203a', 'branch_next'));
+}
+
 function actions(message, last) {
   const bar = node('div', {cls: 'actions'});
+  if (message.branch) bar.append(branches(message));
+  if (message.tokens) {
+    const look = action('inspect', () => trigger('inspect', {index: message.index}));
+    look.setAttribute('aria-pressed', String(message.index === value.shown));
+    bar.append(look);
+  }
   const copy = node('button', {cls: 'act', type: 'button'});
   kit.copyButton(copy, say('copy'), say('copied'), () => message.text);
   if (message.role === 'user') {
@@ -100,14 +120,30 @@ function actions(message, last) {
   return bar;
 }
 
+/** Which thoughts the reader has unfolded; they stay so while more comes. */
+const unfolded = new Set();
+
+/** What the model thought aloud: folded, but open to look at also while it goes on. */
+function thoughts(message) {
+  const fold = node('details', {cls: 'thoughts'},
+    node('summary', {text: say(message.thinks ? 'thinks' : 'thought')}),
+    node('p', {cls: 'help', text: say('thought_help')}),
+    node('div', {cls: 'thought', dir: 'auto', text: message.thought}));
+  fold.open = unfolded.has(message.index);
+  fold.addEventListener('toggle', () => unfolded[fold.open ? 'add' : 'delete'](message.index));
+  return fold;
+}
+
 function build(message, last) {
   const mine = message.role === 'user', writing = last && value.busy && !mine;
   const text = node('div', {cls: 'text', dir: 'auto'});
   if (mine) text.textContent = message.text;
   else text.append(...markdown(message.text));
-  if (!mine && !message.text && !writing) text.append(node('p', {cls: 'help', text: say('empty_answer')}));
+  if (!mine && !message.text && !message.thought && !writing) text.append(node('p', {cls: 'help', text: say('empty_answer')}));
   if (writing) text.classList.add('writing');
-  const parts = [node('div', {cls: 'who', text: say(mine ? 'you' : 'model')}), text];
+  const parts = [node('div', {cls: 'who', text: say(mine ? 'you' : 'model')})];
+  if (message.thought) parts.push(thoughts(message));
+  parts.push(text);
   if (message.more) parts.push(node('p', {cls: 'help', text: say('more', {n: kit.count(message.more)})}));
   parts.push(actions(message, last));
   return node('article', {cls: `message ${message.role}`, 'data-index': message.index}, ...parts);
@@ -134,13 +170,16 @@ function openEditor(message) {
 }
 
 // --- drawing only what changed -------------------------------------------------------------------
+let first = '';
 function update() {
   value = kit.plain(props.value) ?? {busy: false, earlier: 0, messages: []};
+  if (first !== value.messages[0]?.text) unfolded.clear();  // another conversation
+  first = value.messages[0]?.text;
   const {messages, busy} = value;
   const near = talk.scrollHeight - talk.scrollTop - talk.clientHeight < 80;
   const fresh = messages.map((message, i) => {
     const last = i === messages.length - 1;
-    return JSON.stringify([message, last, last && busy]);
+    return JSON.stringify([message, last, last && busy, message.index === value.shown]);
   });
   if (editing >= 0 && busy) editing = -1;
   while (list.children.length > fresh.length) list.lastChild.remove();
@@ -166,7 +205,7 @@ function finish(busy) {
   talk.setAttribute('aria-busy', String(busy));
   // What would begin a second answer can be reached neither by pointer nor by key meanwhile.
   document.body.dataset.chat = busy ? 'busy' : 'idle';
-  for (const id of ['chat-examples', 'chat-new']) {
+  for (const id of ['chat-examples', 'chat-new', 'chat-talks']) {
     const other = document.getElementById(id);
     if (other) other.inert = busy;
   }

@@ -4,7 +4,7 @@
 // props.step: how many joins are drawn; the last of them is marked. It changes alone.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const pane = element.querySelector('.pane'), empty = element.querySelector('.empty');
-const CELL = 46, ROW = 52, BOX = 26, SVG = 'http://www.w3.org/2000/svg';
+const CELL = 46, ROW = 64, BOX = 26, SVG = 'http://www.w3.org/2000/svg';
 let nodes = [], tokens = new Map();
 
 pane.setAttribute('aria-label', say('label'));
@@ -57,7 +57,8 @@ function draw() {
   nodes.forEach((one, i) => {
     if (one.step > step) return;
     for (const kid of one.kids) {
-      const [x, y, z] = [middle(nodes[kid]), at[kid] * ROW + BOX + 6, at[i] * ROW + 6];
+      const below = nodes[kid].step ? BOX + 22 : BOX + 6;        // under the rank of a join
+      const [x, y, z] = [middle(nodes[kid]), at[kid] * ROW + below, at[i] * ROW + 6];
       lines.append(svg('path', {d: `M${x} ${y}C${x} ${y + 16} ${middle(one)} ${z - 16} ${middle(one)} ${z}`}));
     }
     const last = step >= Math.max(...nodes.map(each => each.step)), token = last && tokens.has(i);

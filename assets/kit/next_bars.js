@@ -8,6 +8,8 @@ const part = name => element.querySelector('.' + name);
 const steps = part('steps'), rows = part('rows'), note = part('note'), legend = part('legend');
 const NAMES = ['logits', 'penalty', 'temperature', 'top_k', 'top_p', 'min_p', 'pick'];
 const FILTERS = ['top_k', 'top_p', 'min_p'];
+const FATES = {top_k: 'fate_top_k', top_p: 'fate_top_p', min_p: 'fate_min_p'};
+const EFFECTS = {repetition_penalty: 'by_repetition_penalty', temperature: 'by_temperature'};
 let id = null, settings = {}, busy = false, again = false, found = null;
 
 legend.append(node('i', {cls: 'own'}), node('span', {text: say('own')}),
@@ -47,12 +49,17 @@ function stepCard(name) {
     node('span', {cls: 'lost'}), node('span', {cls: 'spread'}));
 }
 
+function effectOf(setting) {
+  const value = Number(settings[setting] ?? 1);
+  return value === 1 ? say('nothing') : say(EFFECTS[setting], {value});
+}
+
 function effect(stage) {
   if (stage.name === 'logits') return say('all');
   if (FILTERS.includes(stage.name)) return stage.removed
     ? say('removed', {n: kit.count(stage.removed), mass: share(stage.removed_mass)}) : say('nothing');
   const setting = {penalty: 'repetition_penalty', temperature: 'temperature'}[stage.name];
-  return setting ? (Number(settings[setting] ?? 1) === 1 ? say('nothing') : '\u00d7 \u00f7 ' + settings[setting])
+  return setting ? effectOf(setting)
     : found.greedy ? say('greedy') : say('drawn');
 }
 
@@ -71,7 +78,7 @@ function drawSteps() {
 function fate(one) {
   const facts = {rank: one.rank, k: settings.top_k, p: settings.top_p, m: settings.min_p,
     reached: kit.percent(Math.max(0, one.reached - one.weighed), 1), weighed: share(one.weighed)};
-  return one.removed_by ? say('fate_' + one.removed_by, facts) : '';
+  return one.removed_by ? say(FATES[one.removed_by], facts) : '';
 }
 
 function buildRow() {

@@ -1,6 +1,6 @@
 // The visitor's runs, newest first; one is chosen.
 //
-// props.value: {runs: [{id, name, state, detail}], selected: id}. Events: 'pick' {run}, 'rename'
+// props.value: {runs: [{id, name, state, step, n_steps, detail, validation}], selected: id}. Events: 'pick' {run}, 'rename'
 // {run, name}, 'remove' {run}: asked once more before it is sent, since nothing brings a run back.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const list = element.querySelector('.runs'), empty = element.querySelector('.empty');
@@ -41,12 +41,21 @@ function removing(run, row) {
     node('span', {text: say('sure')}), button('remove_really', () => trigger('remove', {run: run.id})), button('keep', update));
 }
 
+function detail(run, step, validation) {
+  if (run.state === 'broken') return run.detail;
+  const parts = [say('steps', {step: kit.count(step), n: kit.count(run.n_steps)}), run.detail];
+  if (Number.isFinite(validation)) parts.push(say('validation', {loss: validation.toFixed(3)}));
+  return parts.join(' \u00b7 ');
+}
+
 function line(run, selected) {
   const choose = node('button', {cls: 'choose', type: 'button', 'aria-pressed': run.id === selected},
     node('b', {text: run.name}), node('span', {cls: 'state', text: say('state_' + run.state), 'data-state': run.state}),
-    node('span', {cls: 'detail', text: say('steps', {step: kit.count(run.step), n: kit.count(run.n_steps)}) + ' \u00b7 ' + run.detail}));
+    node('span', {cls: 'detail', text: detail(run, run.step, run.validation)}));
   choose.addEventListener('click', () => trigger('pick', {run: run.id}));
   const row = node('li', {}, choose);
+  choose.disabled = run.state === 'broken';
+  if (choose.disabled) row.append(node('div', {cls: 'actions'}, button('remove', () => removing(run, row))));
   if (run.id === selected)
     row.append(node('div', {cls: 'actions'}, button('rename', () => renaming(run, row)), button('remove', () => removing(run, row))));
   return row;
@@ -59,13 +68,15 @@ function update() {
   list.replaceChildren(...runs.map(run => line(run, value.selected)));
 }
 window.addEventListener('glassbox:run', event => {
-  const {run, step, state} = event.detail, now = `${run} ${step} ${state}`;
+  const {run, step, state, validation} = event.detail, now = `${run} ${step} ${state} ${validation}`;
   if (!element.isConnected || now === live) return;
   live = now;
-  const label = list.querySelector('.choose[aria-pressed=true] .detail'), value = kit.plain(props.value);
+  const choose = list.querySelector('.choose[aria-pressed=true]'), value = kit.plain(props.value);
   const shown = value?.runs?.find(one => one.id === run && value.selected === run);
-  if (!label || !shown) return;
-  label.textContent = say('steps', {step: kit.count(step), n: kit.count(shown.n_steps)}) + ' \u00b7 ' + shown.detail;
+  if (!choose || !shown) return;
+  choose.querySelector('.state').textContent = say('state_' + state);
+  choose.querySelector('.state').dataset.state = state;
+  choose.querySelector('.detail').textContent = detail({...shown, state}, step, validation);
 });
 watch('value', update);
 update();

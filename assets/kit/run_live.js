@@ -49,6 +49,8 @@ part('smooth').append(say('smooth'), smooth);
 smooth.addEventListener('input', () => { shown.smooth = Number(smooth.value); redraw(true); });
 part('csv').textContent = say('csv');
 part('zip').textContent = say('zip');
+part('tensorboard').textContent = say('tensorboard');
+part('tensorboard').title = say('tensorboard_help');
 
 // --- numbers in words --------------------------------------------------------------------------
 const digits = (value, n = 3) => (value == null || !Number.isFinite(value) ? '\u2013' : value.toFixed(n));
@@ -126,7 +128,8 @@ function take(answer) {
 /** What Python and the other views have to know. */
 function tell() {
   const {state, checkpoints} = data.last, now = `${run} ${state} ${checkpoints.length} ${checkpoints.at(-1)} ${data.starts}`;
-  window.dispatchEvent(new CustomEvent('glassbox:run', {detail: {target: props.chart, run, state, step: data.last.step, samples: [...data.samples.values()]}}));
+  window.dispatchEvent(new CustomEvent('glassbox:run', {detail: {target: props.chart, run, state, step: data.last.step,
+    validation: data.evaluated.at(-1)?.[3] ?? null, samples: [...data.samples.values()]}}));
   if (now === told) return;
   told = now;
   trigger('run_change', {run, state});
@@ -153,6 +156,7 @@ function show() {
   tiles.mfu.textContent = last.mfu == null ? '\u2013' : kit.percent(last.mfu, 0);
   tiles.left.textContent = last.state === 'running' ? duration(last.seconds_left) : '\u2013';
   part('csv').href = `${kit.root()}/glassbox/run/${run}/metrics.csv`;
+  part('tensorboard').href = `${kit.root()}/glassbox/run/${run}/tensorboard.zip`;
   const newest = last.checkpoints.at(-1);
   part('zip').hidden = newest === undefined;
   if (newest !== undefined) part('zip').href = `${kit.root()}/glassbox/run/${run}/step-${newest}.zip`;
@@ -273,13 +277,21 @@ function redraw(forced) {
   const state = `${data.have} ${data.evaluated.length} ${data.scores.length} ${data.starts} ${run}`;
   if (!forced && state === drawn) return;
   drawn = state;
+  const draw = message => window.dispatchEvent(new CustomEvent('glassbox:draw', {detail: {target: props.chart, message}}));
+  if (!data.steps.length && !data.evaluated.length) return draw(nothing_yet());
   const layout = {
     uirevision: `${run} ${shown.chart} ${shown.axis} ${shown.log}`, showlegend: true,
     xaxis: {title: {text: say('x_' + shown.axis)}, rangemode: 'tozero'},
     yaxis: {title: {text: say('y_' + shown.chart)}, type: shown.log ? 'log' : 'linear'},
   };
-  const message = {figure: {data: traces(), layout}};
-  window.dispatchEvent(new CustomEvent('glassbox:draw', {detail: {target: props.chart, message}}));
+  draw({figure: {data: traces(), layout}});
+}
+
+/** Before the first point: a sentence in place of two empty axes. */
+function nothing_yet() {
+  const hidden = {visible: false}, text = say('no_points');
+  const middle = {text, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5, showarrow: false};
+  return {figure: {data: [], layout: {xaxis: hidden, yaxis: hidden, annotations: [middle]}}};
 }
 
 // --- which run ---------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // Windows drawn on a text: its tokens in a row, below it each window as a bar under the tokens that
 // it reads, and a marked cell under the one more that its last target is.
 //
-// props.value: {tokens: [text], reads: [times read as input], context, rows: [{name, start, batch}], more}.
+// props.value: {tokens: [text], reads: [times read as input], context, rows: [{name, start, batch | null, label}], more}.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const pane = element.querySelector('.pane'), foot = element.querySelector('.foot');
 
@@ -18,7 +18,7 @@ function span(row, line, context, last) {
   const title = say('window', {name: row.name, first: row.start, last: row.start + context - 1, target: row.start + context});
   found.push(cell(row.name, 1, line, 'name'));
   if (end > row.start) {
-    const bar = cell(say('input'), `${first} / ${end + 2}`, line, `bar c${(row.batch % 6) + 1}`);
+    const bar = cell(row.label, `${first} / ${end + 2}`, line, row.batch === null ? 'bar' : `bar c${(row.batch % 6) + 1}`);
     bar.title = title;
     found.push(bar);
   }

@@ -1,5 +1,4 @@
-"""Text table: rows of texts that wrap, with a search box; for data sets and answers side by side."""
-
+"""Text table: rows of texts that wrap, with a search box: data sets, answers side by side."""
 
 import gradio as gr
 

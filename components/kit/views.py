@@ -1,32 +1,36 @@
 """How every view of the kit is made: a `gr.HTML` with a script and a style of our own.
 
-A view called `chips` consists of `assets/kit/chips.js` and `assets/kit/chips.css`, read when the
-page is built, a fixed HTML template here, and its data in `value`.
+A view called `chips` consists of `assets/kit/chips.js` and `assets/kit/chips.css`, a fixed HTML
+template here, and its data in `value`. Scripts and styles of all views travel once, as two files
+that `view_assets.py` puts together; a view in the page only calls its own.
 
 Two rules keep user and model text from running as code. Gradio evaluates a template as JavaScript,
 so templates hold no data at all. The scripts write text with `textContent` only.
 
 What the scripts share is in `assets/kit/kit.js`, which `components/early_head.py` puts into the
-page once, ahead of Gradio's scripts. `assets/kit/kit.css` goes in front of each style, because
-Gradio scopes styles to one component.
+page once, ahead of Gradio's scripts. `assets/kit/kit.css` goes in front of each style.
 
 Listen to the events of a view with `trigger_mode="always_last"`. Gradio's default, `once`, drops
 an event that comes while the one before it is being answered: the last step of a playing stepper
 would never arrive.
 
-The words of both languages travel as a property, and the script picks by `navigator.language`.
+The words of both languages travel with the script, which picks by `navigator.language`.
 """
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import gradio as gr
 
-from components.text import ASSETS, LOCALES, Words
+from components.kit.view_assets import KIT, read_file, read_sentences
+from components.text import LOCALES, Words
 
-KIT = ASSETS / "kit"
+__all__ = ["KIT", "build_view", "pick_texts", "read_sentences", "update_view"]
+
+_QUOTED = re.compile(r"""(['"])([a-z]+(?:_[a-z]+)*)\1""")
 
 
 def build_view(
@@ -36,6 +40,7 @@ def build_view(
     template: str,
     value: Any = None,
     elem_id: str,
+    elem_classes: Sequence[str] = (),
     texts: Mapping[str, Mapping[str, str]] | None = None,
     **properties: Any,
 ) -> gr.HTML:
@@ -47,25 +52,33 @@ def build_view(
         template: Its HTML; fixed text, never with data in it.
         value: What it shows first; JSON.
         elem_id: Its id in the page.
+        elem_classes: Its classes, besides that of the view.
         texts: Further sentences for each locale, under the keys that the script asks for.
         **properties: Fixed settings that the script reads as `props.<name>`.
 
     Returns:
         The component. Its events are the names quoted in its script.
     """
-    sentences = {locale: read_sentences(words, locale, f"kit.{name}.") for locale in LOCALES}
-    for locale, further in (texts or {}).items():
-        sentences[locale].update(further)
+    call = ", ".join(json.dumps(part) for part in (name, properties, dict(texts or {})))
     return gr.HTML(
         value=value,
         html_template=template,
-        css_template=_read(KIT / "kit.css") + _read(KIT / f"{name}.css"),
-        js_on_load=_keep({"words": sentences, **properties}) + _read(KIT / f"{name}.js"),
+        js_on_load=(
+            f"glassboxViews.mount({call}, element, props, trigger, server, upload, watch);"
+            f" // {_list_events(name)}"
+        ),
         apply_default_css=False,
         elem_id=elem_id,
-        words=sentences,
+        elem_classes=[f"view-{name}", *elem_classes],
         **properties,
     )
+
+
+@cache
+def _list_events(name: str) -> str:
+    """The words quoted in a script: Gradio knows an event by its name in `js_on_load`."""
+    found = {match[2] for match in _QUOTED.finditer(read_file(f"{name}.js"))}
+    return " ".join(f"'{word}'" for word in sorted(found))
 
 
 def update_view(**changes: Any) -> Any:
@@ -75,13 +88,6 @@ def update_view(**changes: Any) -> Any:
         **changes: `value` and properties by name.
     """
     return gr.update(**changes)
-
-
-def read_sentences(words: Words, locale: str, start: str) -> dict[str, str]:
-    """Give the sentences whose key begins with `start`, under the rest of their key."""
-    name = start.partition(".")[0]
-    entries = words.of_file(locale, name).items()
-    return {key.removeprefix(start): text for key, text in entries if key.startswith(start)}
 
 
 def pick_texts(words: Words, keys: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -101,19 +107,3 @@ def pick_texts(words: Words, keys: Mapping[str, str]) -> dict[str, dict[str, str
         locale: {name: words.sentences[locale][key] for name, key in keys.items()}
         for locale in LOCALES
     }
-
-
-def _keep(properties: Mapping[str, Any]) -> str:
-    """A line of script that puts properties back where they are missing.
-
-    An event that leaves a `gr.HTML` as it is still sends it the properties `{"__type__": "update"}`
-    (seen in Gradio 6.31), and a view that is not in the page yet, such as one in a closed drawer,
-    loses its own through that.
-    """
-    fixed = json.dumps(properties)
-    missing = "if (props[key] === undefined) props[key] = fixed"
-    return f"for (const [key, fixed] of Object.entries({fixed})) {missing};\n"
-
-
-def _read(path: Path) -> str:
-    return path.read_text(encoding="utf-8")

@@ -12,7 +12,8 @@ def build_window_strip(words: Words, *, elem_id: str) -> gr.HTML:
     """Build a strip.
 
     Its value is `{"tokens": [text], "reads": [times], "context": n, "rows": [{"name": text,
-    "start": first token, "batch": number}], "more": text}`, or None. A batch has one colour.
+    "start": first token, "batch": number or None, "label": text}], "more": text}`, or None. A
+    batch has one colour.
 
     Args:
         words: The sentences of the page.

@@ -6,9 +6,12 @@ Only the open panel computes. Another one gets the same question when it is open
 nothing when it has answered that already: a `gr.State` tells of changes only.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import gradio as gr
@@ -17,6 +20,9 @@ from components.context import AppContext
 from components.errors import wire
 from components.kit.seen import build_seen
 from components.tabs.tab import TabHead
+
+# The value of a drawer's exports where there is nothing to take along.
+NO_EXPORTS: Mapping[str, None] = MappingProxyType({"csv": None, "png": None, "python": None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,14 +69,42 @@ class Asking:
     opened: gr.State
     tabs: dict[str, gr.Tab] = field(default_factory=dict)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """For `wire`: where errors go, and that of events only the newest counts."""
+        return {"card": self.head.card, "words": self.ctx.words, "trigger_mode": "always_last"}
+
+    @contextmanager
+    def working(
+        self, panel: str, request: gr.Request
+    ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+        """Turns for a piece of work of a panel; newer work or the Stop button ends it.
+
+        Args:
+            panel: Its name.
+            request: Whose work it is.
+        """
+        with self.ctx.stops.armed(self._work_of(panel, request)) as switch:
+            yield partial(self.ctx.slots.turn, cancelled=switch.is_set)
+
+    def stopper(self, panel: str) -> Callable[[gr.Request], None]:
+        """Handler of a panel's Stop button."""
+
+        def stop(request: gr.Request) -> None:
+            self.ctx.stops.stop(self._work_of(panel, request))
+
+        return stop
+
+    def _work_of(self, panel: str, request: gr.Request) -> str:
+        return f"{self.tab_id}-{panel}-{request.session_hash}"
+
     def wire(self, controls: Mapping[str, Any]) -> None:
         """Connect the question with the panels, once all tabs are there.
 
         Args:
             controls: For fields of `Ask`, the components that hold them.
         """
-        ctx = self.ctx
-        options: dict[str, Any] = {"card": self.head.card, "words": ctx.words}
+        ctx, options = self.ctx, self.options
         inputs = [self.awake, self.opened, ctx.model_id, *controls.values()]
         outputs = [self.awake, self.opened, *self.held.values()]
         router = partial(self._router, list(controls))
@@ -80,7 +114,6 @@ class Asking:
             router(None),
             inputs,
             outputs,
-            trigger_mode="always_last",
             **options,
         )
         wire(self.seen.seen, router(None, seen=True), inputs, outputs, **options)
@@ -112,5 +145,9 @@ def build_asking(ctx: AppContext, head: TabHead, tab_id: str, panels: Sequence[s
         panels: The names of its panels; the first is open at first.
     """
     seen = build_seen(ctx.words, elem_id=f"{tab_id}-seen")
+    with head.actions:
+        report = gr.Button(ctx.words.t("shell.report"), elem_id=f"{tab_id}-report", min_width=0)
+    script = f"() => window.glassbox.saveReport({json.dumps(tab_id)})"
+    report.click(None, None, None, js=script, api_visibility="private")
     held = {name: gr.State(Ask()) for name in panels}
     return Asking(ctx, head, tab_id, seen, held, gr.State(False), gr.State(panels[0]))

@@ -36,7 +36,7 @@ from components.kit.working import Working, build_working
 from components.tabs.tab import TabHead
 from components.text import Words, locale_of
 
-ViewKind = Literal["chart", "matrix", "bars", "text"]
+ViewKind = Literal["chart", "matrix", "bars", "text", "other"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +47,13 @@ class ViewPlan:
         name: Its name in `PanelView.views`, and the last part of its id.
         kind: What it is.
         height: Of a chart, in pixels.
+        build: Builds a view of another kind, from the words and its id.
     """
 
     name: str
     kind: ViewKind = "chart"
     height: int = 340
+    build: Callable[[Words, str], gr.HTML] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,6 +274,8 @@ def _build_start(words: Words, plan: PanelPlan) -> gr.Dropdown:
 
 def _build_view(ctx: AppContext, plan: PanelPlan, view: ViewPlan) -> gr.HTML:
     elem_id = plan.element(view.name)
+    if view.build is not None:
+        return view.build(ctx.words, elem_id)
     if view.kind == "chart":
         label = f"{plan.prefix}.label_{view.name}"
         return build_plotly_panel(ctx.words, elem_id=elem_id, label_key=label, height=view.height)

@@ -27,39 +27,13 @@ PARQUET_MARK = b"PAR1"
 MOST_ROWS = 1_000_000
 # Names that a column of a data set has; a first line without any of them is no heading.
 KNOWN_COLUMNS = frozenset(
-    [
-        "label",
-        "text",
-        "sentence",
-        "message",
-        "review",
-        "category",
-        "class",
-        "labels",
-        "sms",
-        "v1",
-        "v2",
-        "instruction",
-        "input",
-        "output",
-        "response",
-        "answer",
-        "question",
-        "messages",
-        "conversations",
-        "prompt",
-        "chosen",
-        "rejected",
-        "completion",
-        "system",
-        "split",
-        "context",
-        "target",
-        "id",
-        "part",
-        "title",
-    ]
-)
+    (
+        "label", "text", "sentence", "message", "review", "category", "class", "labels", "sms",
+        "v1", "v2", "instruction", "input", "output", "response", "answer", "question",
+        "messages", "conversations", "prompt", "chosen", "rejected", "completion", "system",
+        "split", "context", "target", "id", "part", "title",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

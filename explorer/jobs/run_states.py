@@ -27,6 +27,7 @@ RunState = Literal[
     "stopped",
     "failed",
     "interrupted",
+    "broken",  # its files were edited into no run
 ]
 WORKING: tuple[RunState, ...] = ("running", "pausing", "paused", "stopping")
 DECISIVE = (Started, Paused, Resumed, Finished, Failed)

@@ -2,10 +2,10 @@
 
     python -m explorer.starter.build FOLDER
 
-makes FOLDER/runs (one for each stage of the recipe, runs like any other; started again it goes on
-from the last checkpoint) and FOLDER/starter: model.safetensors in 16 bits, config.json,
-tokenizer.json, README.md (its card) and scores.json. The same seed gives the same text everywhere,
-and the same scores up to the last bits of another machine's sums.
+makes FOLDER/run (a run like any other; started again it goes on from its last checkpoint) and
+FOLDER/starter: model.safetensors in 16 bits, config.json, tokenizer.json, README.md (its card) and
+scores.json. The same seed gives the same text everywhere, and the same scores up to the last bits
+of another machine's sums.
 """
 
 from __future__ import annotations
@@ -14,24 +14,21 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.starter.documents import (
     CHARACTERS_PER_TOKEN,
-    KINDS,
     generate_documents,
     take_characters,
 )
 from explorer.starter.recipe import (
     SEED,
     SEPARATOR,
-    STAGES,
     TOKENIZER_CHARACTERS,
     VALIDATION_TOKENS,
-    Stage,
+    WORLD_TOKENS,
     starter_run,
 )
 from explorer.starter.records import Document
@@ -41,8 +38,7 @@ if TYPE_CHECKING:
     from explorer.training.run_folder import RunFolder
     from models.tokenizers import Tokenizer
 
-# Words of rows are longer than `CHARACTERS_PER_TOKEN` says, so more text is written than read.
-TEXT_PER_TOKEN_READ = {"first_rows": 2.0, "rows": 2.0, "world": 1.15}
+RUN_LINK = "run.txt"
 # A trial shows that everything works; its vocabulary and scores mean little.
 TRIAL_QUESTIONS = 3
 TRIAL_CHARACTERS = 400_000
@@ -68,82 +64,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
     from explorer.starter.packing import pack_starter
     from explorer.starter.scoring import N_QUESTIONS
-
-    runs = []
-    for stage in STAGES:
-        run = find_or_make_run(options.folder, stage, options.steps, runs)
-        if not train_run(run):
-            return 1
-        runs.append(run)
-    target = options.folder / "starter"
-    pack_starter(runs, target, n_questions=TRIAL_QUESTIONS if options.steps else N_QUESTIONS)
-    print(f"built in {target}", flush=True)
-    return 0
-
-
-def train_run(run: RunFolder) -> bool:
-    """Train to the end, and print evaluations.
-
-    Args:
-        run: New, or stopped in the middle.
-
-    Returns:
-        False when the training failed.
-    """
     from explorer.training.events import Evaluated, Failed
     from explorer.training.loop import train
 
+    run = find_or_make_run(options.folder, options.steps)
     for event in train(run.path):
         if isinstance(event, Evaluated | Failed):
             print(event, flush=True)
         if isinstance(event, Failed):
-            return False
-    return True
+            return 1
+    target = options.folder / "starter"
+    pack_starter(run, target, n_questions=TRIAL_QUESTIONS if options.steps else N_QUESTIONS)
+    print(f"built in {target}", flush=True)
+    return 0
 
 
-def find_or_make_run(
-    folder: Path, stage: Stage, n_steps: int | None, before: Sequence[RunFolder]
-) -> RunFolder:
+def find_or_make_run(folder: Path, n_steps: int | None) -> RunFolder:
     """The run of an earlier call in the same folder, or a new one.
 
     Args:
         folder: Where it is built.
-        stage: Which stage of the recipe.
-        n_steps: Optimiser steps; None is the whole stage.
-        before: The runs of the stages before; it begins from the weights of the last.
+        n_steps: Optimiser steps; None is the whole recipe.
     """
-    from explorer.training.initial_weights import write_initial
     from explorer.training.run_folder import RunFolder
-    from models.loading import load_model
 
-    link = folder / f"{stage.name}.txt"
+    link = folder / RUN_LINK
     if link.exists():
         return RunFolder(folder / "runs" / link.read_text(encoding="utf-8").strip())
-    run = make_stage_run(folder / "runs", stage, n_steps)
-    if before:
-        source = before[-1].checkpoint(before[-1].checkpoint_steps()[-1])
-        write_initial(run, load_model(source), source)
+    run = make_starter_run(folder / "runs", n_steps)
     link.write_text(run.id, encoding="utf-8")
     return run
 
 
-def make_stage_run(runs: Path, stage: Stage, n_steps: int | None) -> RunFolder:
-    """Write the text of a stage and cut it.
+def make_starter_run(runs: Path, n_steps: int | None) -> RunFolder:
+    """Write the world and cut it.
 
     Args:
         runs: Where runs are kept.
-        stage: Which stage.
-        n_steps: Optimiser steps; None is the whole stage.
+        n_steps: Optimiser steps; None is the whole recipe.
     """
     from explorer.training.prepare import RunText, make_run
     from explorer.training.run_folder import RunFolder
 
-    config = starter_run(stage, n_steps)
+    config = starter_run(n_steps)
     begun = time.perf_counter()
-    n_tokens = TEXT_PER_TOKEN_READ[stage.name] * config.n_steps * config.data.tokens_per_step
+    n_tokens = WORLD_TOKENS if n_steps is None else 2 * n_steps * config.data.tokens_per_step
     content = RunText(
-        text=write_world("training", n_tokens, stage.language, stage.kinds),
-        validation_text=write_world("validation", VALIDATION_TOKENS, stage.language, stage.kinds),
+        text=write_world("training", n_tokens),
+        validation_text=write_world("validation", VALIDATION_TOKENS),
         special=True,
     )
     tokenizer = train_starter_tokenizer(
@@ -151,29 +119,23 @@ def make_stage_run(runs: Path, stage: Stage, n_steps: int | None) -> RunFolder:
     )
     for step in make_run(runs, content, tokenizer, lambda *_: config, {"owner": ""}):
         if isinstance(step, RunFolder):
-            print(
-                f"{stage.name}: written and cut in {time.perf_counter() - begun:.0f} s", flush=True
-            )
+            print(f"world written and cut in {time.perf_counter() - begun:.0f} s", flush=True)
             return step
     raise AssertionError("make_run ends with the run")
 
 
-def write_world(
-    split: str, n_tokens: float, language: str = "both", kinds: Collection[str] = KINDS
-) -> str:
+def write_world(split: str, n_tokens: float, language: str = "both") -> str:
     """Documents of about so many tokens, with a separator after each.
 
     Args:
         split: training, validation or held_out.
         n_tokens: About how many.
         language: en, zh or both.
-        kinds: Kinds of documents.
     """
-    documents = generate_documents(SEED, split=split, language=language, kinds=kinds)
+    documents = generate_documents(SEED, split=split, language=language)
     return "".join(_take(documents, n_tokens))
 
 
-@cache
 def train_starter_tokenizer(n_characters: int = TOKENIZER_CHARACTERS) -> Tokenizer:
     """The vocabulary, from the beginning of the training text.
 

@@ -41,8 +41,7 @@ python -m explorer.starter.build FOLDER
 
 *Validation* has the words and sentences of the training text in scenes of its own; *held out*
 shares no name, keyword or sentence with it. Questions count as answered when the greedy answer is
-right word for word; held-out answers are sentences of a form that it never read, so that there it
-can do no more than name the word that was asked for.
+right word for word.
 """
 
 
@@ -73,7 +72,6 @@ def _score_lines(scores: StarterScores) -> Iterator[str]:
     for kind, table, form in (
         ("loss", scores.losses, "{:.3f}"),
         ("questions answered", scores.questions, "{:.1%}"),
-        ("the word asked for is in the answer", scores.named, "{:.1%}"),
     ):
         for split, values in table.items():
             cells = " | ".join(form.format(values[language]) for language in LANGUAGES)

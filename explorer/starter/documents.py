@@ -9,8 +9,7 @@ echo          words, names or letters repeated in the same order: makes inductio
 pairs         what goes with whom, asked again in another order
 song          verses with a refrain
 retelling     a text told twice, word for word
-rows          a row of different words, said again and again, and nothing else
-first_rows    the same with a few dozen words; only where asked for
+rows          a row of different words, said twice, and nothing else; only where asked for
 """
 
 from __future__ import annotations
@@ -22,17 +21,9 @@ from types import ModuleType
 from explorer.errors import ConfigError
 from explorer.starter import grammar_en, grammar_zh, words_en, words_zh
 from explorer.starter.dice import Dice
-from explorer.starter.games import (
-    write_echo,
-    write_first_rows,
-    write_list,
-    write_pairs,
-    write_rows,
-    write_sums,
-)
+from explorer.starter.games import write_echo, write_list, write_pairs, write_rows, write_sums
 from explorer.starter.held_out_en import held_out_phrasebook as held_out_phrases_en
 from explorer.starter.held_out_zh import held_out_phrasebook as held_out_phrases_zh
-from explorer.starter.invented import chinese_inventor, english_inventor
 from explorer.starter.narrative import (
     ask_facts,
     ask_story,
@@ -47,7 +38,6 @@ from explorer.starter.narrative import (
 from explorer.starter.phrases_en import training_phrasebook as training_phrases_en
 from explorer.starter.phrases_zh import training_phrasebook as training_phrases_zh
 from explorer.starter.records import Document, Question
-from explorer.starter.reserved import RESERVED_FORMS
 from explorer.starter.scene import Grammar, Voice, draw_facts
 
 LANGUAGES = ("en", "zh", "both")
@@ -69,11 +59,10 @@ _WRITERS: Mapping[str, tuple[_Writer, float]] = {
     "pairs": (write_pairs, 0.04),
     "song": (write_song, 0.02),
     "retelling": (write_retelling, 0.04),
-    "rows": (write_rows, 0.06),
-    "first_rows": (write_first_rows, 1.0),
+    "rows": (write_rows, 1.0),
 }
 # What the world consists of.
-KINDS = tuple(kind for kind in _WRITERS if kind != "first_rows")
+KINDS = tuple(kind for kind in _WRITERS if kind != "rows")
 
 
 def build_voice(language: str, split: str) -> Voice:
@@ -86,24 +75,19 @@ def build_voice(language: str, split: str) -> Voice:
     _check(language, LANGUAGES[:2], "language")
     held_out = split == "held_out"
     if language == "en":
-        taken = words_en.held_out_lexicon().keywords() | words_en.training_lexicon().keywords()
-        taken |= {form.strip(":") for form in RESERVED_FORMS}
         return Voice(
             language=language,
             lexicon=words_en.held_out_lexicon() if held_out else words_en.training_lexicon(),
             phrasebook=held_out_phrases_en() if held_out else training_phrases_en(),
             grammar=_grammar_of(grammar_en),
             times=("morning", "afternoon", "evening"),
-            inventor=None if held_out else english_inventor(taken),
         )
-    taken = words_zh.held_out_lexicon().keywords() | words_zh.training_lexicon().keywords()
     return Voice(
         language=language,
         lexicon=words_zh.held_out_lexicon() if held_out else words_zh.training_lexicon(),
         phrasebook=held_out_phrases_zh() if held_out else training_phrases_zh(),
         grammar=_grammar_of(grammar_zh),
         times=("早上", "上午", "下午", "傍晚"),
-        inventor=None if held_out else chinese_inventor(taken),
     )
 
 

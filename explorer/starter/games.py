@@ -14,13 +14,12 @@ from explorer.starter import words_zh
 from explorer.starter.dice import Dice
 from explorer.starter.narrative import ask_story, make_question, plain, with_questions
 from explorer.starter.records import Document, Question
-from explorer.starter.scene import Forms, Voice, draw_cast, draw_people
+from explorer.starter.scene import Forms, Voice, draw_cast
 from explorer.starter.template import render
 
 _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 _VOWELS = "aeiou"
 _SEPARATORS = {"en": (" ", ", ", "\n", " - "), "zh": ("、", "，", "\n")}
-CONTEXT_WORDS = 250  # about what the starter reads at once
 _COLON = {"en": ": ", "zh": "："}
 
 
@@ -84,37 +83,14 @@ def write_echo(dice: Dice, voice: Voice) -> Document:
 
 
 def write_rows(dice: Dice, voice: Voice) -> Document:
-    """A row of different words, or of characters that are no words, said again and again.
+    """A row of different words, said twice.
 
-    No word foretells the next, but an earlier telling does: the shortest way to heads that look
-    one token back, and behind a copy. Each item is one token, or nearly: where many items begin
-    with the same token, its earlier place does not tell which of them comes.
+    No word foretells the next, but the first telling does: the shortest way to heads that look one
+    token back, and behind a copy.
     """
-    if voice.language == "zh":
-        pool: Sequence[str] = words_zh.free_characters()
-    else:
-        pool = [word for word in _all_words(voice) if " " not in word]
-    row = dice.sample(pool, dice.between(4, 16))
-    return _repeat_row(row, dice.between(40, 120), "rows", voice)
-
-
-def write_first_rows(dice: Dice, voice: Voice) -> Document:
-    """A row of a few dozen well-known words, said again and again.
-
-    With few words the two heads are found within some hundred steps, and they serve for all other
-    words at once; with the whole vocabulary from the beginning they take much longer.
-    """
-    pool = (*voice.lexicon.colours, *voice.lexicon.numbers, *voice.lexicon.foods)
-    words = [word for word in pool if " " not in word]
-    row = dice.sample(words, dice.between(4, 12))
-    return _repeat_row(row, CONTEXT_WORDS, "first_rows", voice)
-
-
-def _repeat_row(row: Sequence[str], n_words: int, kind: str, voice: Voice) -> Document:
-    """The row, at least twice, as often as fits into so many words."""
-    separator = " " if voice.language == "en" else ""
-    times = max(2, n_words // len(row))
-    return plain(separator.join([*row] * times), kind, voice)
+    separator = "" if voice.language == "zh" else " "
+    row = separator.join(dice.sample(_all_words(voice), dice.between(10, 30)))
+    return plain(f"{row}\n{row}", "rows", voice)
 
 
 def _draw_row(dice: Dice, voice: Voice) -> list[str]:
@@ -123,7 +99,7 @@ def _draw_row(dice: Dice, voice: Voice) -> list[str]:
     pool: Sequence[str] = _all_words(voice)
     kind = dice.below(4)
     if kind == 0:
-        pool = [name.word for name in draw_people(dice, voice, 12)]
+        pool = [name.word for name in voice.lexicon.names]
     elif kind == 1:
         pool = words_zh.CHARACTERS if voice.language == "zh" else _draw_pieces(dice)
     return [dice.pick(pool) for _ in range(length)]
@@ -156,7 +132,7 @@ def _all_words(voice: Voice) -> list[str]:
 def write_pairs(dice: Dice, voice: Voice) -> Document:
     """Name and colour (or number, or animal), then the same pairs in another order."""
     lexicon = voice.lexicon
-    names = [name.word for name in draw_people(dice, voice, dice.between(3, 7))]
+    names = [name.word for name in dice.sample(lexicon.names, dice.between(3, 7))]
     values: Sequence[str] = dice.pick(
         (lexicon.colours, lexicon.numbers[1:11], [noun.word for noun in lexicon.animals])
     )

@@ -231,7 +231,7 @@ _BEDTIME = Story(
         'It was late. {A} lay in bed, but {A.he} was not tired. "[Please tell me a story!|Can you tell me a story?]" {A.he} said to {A.his} {G}.',
         '"[Well|All right|Good]," said {A.his} {G}, and [sat down on the bed|turned down the light]. "Once there was {b.a} that lived {o.in}."',
         '"[Was it big|Was it friendly|Was it alone]?" asked {A}. "[It was the biggest of all|It was very friendly|It had only one friend], and its best friend was {m.a}."',
-        '"Every {time} the {b} and the {m} [went for a walk|looked for {g.s}|sat by the water and sang].[ Nobody was as happy as they were.| They never had a fight.|]"',
+        '"Every {time} the {b} and the {m} [went for a walk|looked for {g.s}|sat by the water and sang]. [Nobody was as happy as they were.|They never had a fight.|]"',
         '"[And then|What happened then]?" asked {A}. [{A.His} eyes were already small.|{A.He} yawned.] "Then they went to sleep, just like you," said {A.his} {G}.',
         "{A} [did not hear the end|closed {A.his} eyes|was asleep]. {A.His} {G} [gave {A.him} a kiss|put out the light] and closed the door.",
     ),

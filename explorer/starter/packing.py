@@ -33,25 +33,24 @@ STORIES = ("Once upon a time", "One day, Mia", "小明有一只", "从前")
 STORY_TOKENS = 90
 
 
-def pack_starter(runs: Sequence[RunFolder], target: Path, *, n_questions: int) -> None:
+def pack_starter(run: RunFolder, target: Path, *, n_questions: int) -> None:
     """Write the model, its scores and its card.
 
     Args:
-        runs: The finished runs of the recipe, one a stage; the last one is packed.
+        run: A finished run of the recipe.
         target: Where to; its files are replaced.
         n_questions: Questions of each language and split to score it by.
 
     Raises:
         ExplorerError: The last checkpoint cannot be opened.
     """
-    run = runs[-1]
     config = run.read_config()
     trained = load_model(run.checkpoint(run.checkpoint_steps()[-1]))
     save_model(target, trained.model, tokenizer=trained.tokenizer, dtype=STORED_AS)
     packed = load_model(target)  # what is scored is what ships
     scores = score_starter(packed, n_questions=n_questions)
     events = read_events(run.events_file)
-    facts = collect_facts(config, events) | collect_opening(runs[:-1])
+    facts = collect_facts(config, events)
     record = {**facts, "scores": scores.to_json(), "curve": _curve(events)}
     text = json.dumps(record, ensure_ascii=False, indent=1)
     (target / SCORES_FILE).write_text(text + "\n", encoding="utf-8")
@@ -88,24 +87,6 @@ def collect_facts(config: RunConfig, events: Sequence[Event]) -> dict[str, Any]:
         "torch": torch.__version__,
         "stored_as": STORED_AS,
         "made_on": time.strftime("%Y-%m-%d", time.gmtime(steps[-1].at)),
-    }
-
-
-def collect_opening(runs: Sequence[RunFolder]) -> dict[str, Any]:
-    """What was read before the world: the stages before the last one.
-
-    Args:
-        runs: Their runs.
-    """
-    steps = [e for run in runs for e in read_events(run.events_file) if isinstance(e, Step)]
-    configs = [run.read_config() for run in runs]
-    return {
-        "opening": ", then ".join(
-            f"{c.n_steps} steps of {c.data.batch_size} x {c.data.context} tokens of "
-            f"{c.data.text_name.replace('_', ' ')}"
-            for c in configs
-        ),
-        "opening_minutes": round(sum(e.duration_s for e in steps) / 60, 1),
     }
 
 

@@ -10,15 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from explorer.starter.dice import Dice
-from explorer.starter.invented import Inventor
 from explorer.starter.lexicon import Lexicon, Name, Noun, Place
 from explorer.starter.phrasebook import Phrasebook
 
 Forms = dict[str, str]
-
-# Shares of what is made up for one document.
-INVENTED_PEOPLE = 0.4
-INVENTED_THINGS = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +30,13 @@ class Grammar:
 
 @dataclass(frozen=True, kw_only=True)
 class Voice:
-    """All that is needed to write in one language for one split; held-out text invents nothing."""
+    """All that is needed to write in one language for one split."""
 
     language: str
     lexicon: Lexicon
     phrasebook: Phrasebook
     grammar: Grammar
     times: tuple[str, ...]
-    inventor: Inventor | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +71,8 @@ class StatedFact:
 def draw_cast(dice: Dice, voice: Voice) -> Forms:
     """One word for each role of a story; all people, animals and places differ."""
     lexicon, grammar = voice.lexicon, voice.grammar
-    a, b, c = draw_people(dice, voice, 3)
-    toy, other = draw_thing(dice, voice, lexicon.toys), dice.pick(lexicon.household)
+    a, b, c = dice.sample(lexicon.names, 3)
+    toy, other = dice.pick(lexicon.toys), dice.pick(lexicon.household)
     first, second, third = dice.sample(lexicon.colours, 3)
     place, other_place = dice.sample(lexicon.outdoors, 2)
     words = {
@@ -102,29 +96,8 @@ def draw_cast(dice: Dice, voice: Voice) -> Forms:
         **grammar.counted("t", dice.pick(lexicon.trinkets), dice.between(2, 10)),
     }
     words["f"] = dice.pick(lexicon.foods)
-    words["v"] = draw_pet_name(dice, voice, lexicon.pet_names)
+    words["v"] = dice.pick(lexicon.pet_names)
     return words | draw_weather(dice, voice)
-
-
-def draw_people(dice: Dice, voice: Voice, n: int) -> list[Name]:
-    """Different children, either all of the world or all made up."""
-    if voice.inventor and dice.chance(INVENTED_PEOPLE):
-        return voice.inventor.people(dice, n)
-    return dice.sample(voice.lexicon.names, n)
-
-
-def draw_thing(dice: Dice, voice: Voice, known: Sequence[Noun]) -> Noun:
-    """One of the known things, or one that is made up."""
-    if voice.inventor and dice.chance(INVENTED_THINGS):
-        return voice.inventor.thing(dice)
-    return dice.pick(known)
-
-
-def draw_pet_name(dice: Dice, voice: Voice, known: Sequence[str]) -> str:
-    """One of the known names of animals, or one that is made up."""
-    if voice.inventor and dice.chance(INVENTED_PEOPLE):
-        return voice.inventor.pet_name(dice)
-    return dice.pick(known)
 
 
 def draw_weather(dice: Dice, voice: Voice) -> Forms:
@@ -138,7 +111,7 @@ def draw_facts(dice: Dice, voice: Voice, count: int) -> list[StatedFact]:
     A person has at most one fact of a relation, and no two people have the same value of it;
     things and numbers of fruits may be of one kind where colour or number tells them apart.
     """
-    people = draw_people(dice, voice, dice.between(2, 4))
+    people = dice.sample(voice.lexicon.names, dice.between(2, 4))
     pairs = [(relation, person) for relation in _MAKERS for person in people]
     facts: list[StatedFact] = []
     for relation, person in dice.shuffled(pairs):
@@ -170,10 +143,9 @@ def _pick_new(dice: Dice, items: Sequence[Noun], others: list[Fact]) -> Noun:
 
 def _pick_like(dice: Dice, items: Sequence[Noun], others: list[Fact]) -> Noun:
     """Half of the time the noun of another fact, which colour or number then tells apart."""
-    known = {item.word: item for item in items}
-    used = [known[fact.value] for fact in others if fact.value in known]
-    if used and dice.chance(0.5):
-        return dice.pick(used)
+    if others and dice.chance(0.5):
+        word = dice.pick(others).value
+        return next(item for item in items if item.word == word)
     return _pick_new(dice, items, others)
 
 
@@ -181,10 +153,7 @@ def _owned(
     person: Name, companion: Name, others: list[Fact], dice: Dice, voice: Voice
 ) -> StatedFact:
     lexicon = voice.lexicon
-    if voice.inventor and dice.chance(INVENTED_THINGS):
-        noun = voice.inventor.thing(dice)
-    else:
-        noun = _pick_like(dice, (*lexicon.toys, *lexicon.household), others)
+    noun = _pick_like(dice, (*lexicon.toys, *lexicon.household), others)
     used = {fact.colour for fact in others}
     colour = dice.pick([colour for colour in lexicon.colours if colour not in used])
     fact = Fact(relation="owns", person=person.word, value=noun.word, colour=colour)
@@ -239,8 +208,7 @@ def _liked(
 def _pet(person: Name, companion: Name, others: list[Fact], dice: Dice, voice: Voice) -> StatedFact:
     noun = _pick_new(dice, voice.lexicon.pets, others)
     used = {fact.name for fact in others}
-    left = [name for name in voice.lexicon.pet_names if name not in used]
-    name = draw_pet_name(dice, voice, left)
+    name = dice.pick([name for name in voice.lexicon.pet_names if name not in used])
     fact = Fact(relation="pet", person=person.word, value=noun.word, name=name)
     return StatedFact(fact=fact, words=voice.grammar.animal("n", noun) | {"v": name})
 

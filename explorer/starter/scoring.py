@@ -3,14 +3,11 @@
 loss        nats a token on texts of the world that it has not seen (validation), and on texts
 with other names, things and sentences (held out), for each language
 questions   share of questions about a text that it answers word for word, greedily
-named       share of questions whose answer, right or not, has the word that was asked for: held-out
-            answers are sentences that it never read, but the word stands in the text
 heads       the best previous-token and induction heads on random tokens
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,14 +32,12 @@ class StarterScores:
     Args:
         losses: Split -> language -> nats a token.
         questions: Split -> language -> share answered word for word.
-        named: Split -> language -> share of answers with the word that was asked for.
         previous_token: The head that most looks one token back.
         induction: The head that most looks behind an earlier copy of its token.
     """
 
     losses: dict[str, dict[str, float]]
     questions: dict[str, dict[str, float]]
-    named: dict[str, dict[str, float]]
     previous_token: HeadPlace
     induction: HeadPlace
 
@@ -59,19 +54,15 @@ def score_starter(loaded: LoadedModel, *, n_questions: int = N_QUESTIONS) -> Sta
         n_questions: Questions for each language and split.
     """
     heads = compute_head_scores(loaded)
-    shares = {
-        (split, lang): share_right(loaded, split, lang, n_questions)
-        for split in SPLITS
-        for lang in LANGUAGES
-    }
-
-    def lay_out(values: Callable[[str, str], float]) -> dict[str, dict[str, float]]:
-        return {split: {lang: values(split, lang) for lang in LANGUAGES} for split in SPLITS}
-
     return StarterScores(
-        losses=lay_out(lambda split, lang: compute_world_loss(loaded, split, lang)),
-        questions=lay_out(lambda split, lang: shares[split, lang].right),
-        named=lay_out(lambda split, lang: shares[split, lang].named),
+        losses={
+            split: {lang: compute_world_loss(loaded, split, lang) for lang in LANGUAGES}
+            for split in SPLITS
+        },
+        questions={
+            split: {lang: share_right(loaded, split, lang, n_questions) for lang in LANGUAGES}
+            for split in SPLITS
+        },
         previous_token=heads.best_previous_token,
         induction=heads.best_induction,
     )
@@ -101,52 +92,31 @@ def compute_world_loss(loaded: LoadedModel, split: str, language: str) -> float:
     )
 
 
-def write_answer(loaded: LoadedModel, question: Question) -> str:
-    """The greedy continuation of the question, to the end of its line."""
+def is_right(loaded: LoadedModel, question: Question) -> bool:
+    """Whether the greedy continuation of the prompt begins with the answer."""
     from models.generation import generate
     from models.sampling import SamplingConfig
 
     tokenizer = loaded.tokenizer
     ids = tokenizer.encode(question.prompt)
-    # the model may cut the same text into more tokens, or answer at more length
-    n_tokens = len(tokenizer.encode(question.continuation)) + 8
+    wanted = question.continuation
+    n_tokens = len(tokenizer.encode(wanted)) + 4  # the model may cut the same text otherwise
     room = loaded.config.context_length - n_tokens
-    written: list[int] = []
-    for token in generate(
-        loaded.model,
-        ids[-room:],
-        max_new_tokens=n_tokens,
-        sampling=SamplingConfig(temperature=0.0),
-        n_alternatives=0,
-    ):
-        written.append(token.id)
-        if "\n" in tokenizer.decode([token.id]):
-            break
-    return tokenizer.decode(written).split("\n")[0]
+    written = [
+        token.id
+        for token in generate(
+            loaded.model,
+            ids[-room:],
+            max_new_tokens=n_tokens,
+            sampling=SamplingConfig(temperature=0.0),
+            n_alternatives=0,
+        )
+    ]
+    return tokenizer.decode(written).startswith(wanted)
 
 
-def is_right(question: Question, answer: str) -> bool:
-    """Whether what was written begins with the answer, word for word."""
-    return answer.startswith(question.continuation)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerShares:
-    """How many of some questions are answered well.
-
-    Attributes:
-        right: Share answered word for word.
-        named: Share whose answer has the word that was asked for.
-    """
-
-    right: float
-    named: float
-
-
-def share_right(
-    loaded: LoadedModel, split: str, language: str, n: int = N_QUESTIONS
-) -> AnswerShares:
-    """Ask questions, and count.
+def share_right(loaded: LoadedModel, split: str, language: str, n: int = N_QUESTIONS) -> float:
+    """Share of questions that are answered word for word.
 
     Args:
         loaded: The model with its tokenizer.
@@ -155,8 +125,4 @@ def share_right(
         n: How many questions.
     """
     questions = generate_questions(QUESTION_SEED, n, language=language, split=split)
-    answers = [(question, write_answer(loaded, question)) for question in questions]
-    return AnswerShares(
-        right=sum(is_right(question, answer) for question, answer in answers) / n,
-        named=sum(question.value in answer for question, answer in answers) / n,
-    )
+    return sum(is_right(loaded, question) for question in questions) / n

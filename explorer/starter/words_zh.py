@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 from explorer.starter.lexicon import (
     Lexicon,
@@ -125,10 +124,3 @@ def held_out_lexicon() -> Lexicon:
         trinkets=read_measured("片: 羽毛\n枚: 硬币\n条: 丝带"),
         foods=read_words("咖喱, 布丁, 酸奶, 爆米花, 火锅, 年糕, 馄饨"),
     )
-
-
-@cache
-def free_characters() -> tuple[str, ...]:
-    """The frequent characters that no word of either split has: no row of them spells one."""
-    used = "".join(training_lexicon().keywords() | held_out_lexicon().keywords())
-    return tuple(character for character in CHARACTERS if character not in used)

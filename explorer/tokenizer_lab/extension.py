@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from explorer.errors import TokenizerError
-from explorer.tokens import label_of
+from explorer.tokens import TokenUnit, label_of, units_of
 
 if TYPE_CHECKING:
     import torch
@@ -38,15 +38,15 @@ class ExtendedIds:
         new_ids: Text -> id of the new tokens.
         before: Ids of the text with the old vocabulary.
         after: With the new one.
-        before_labels: Its tokens, readable.
-        after_labels: The same.
+        before_units: Its tokens, as they are drawn.
+        after_units: The same.
     """
 
     new_ids: dict[str, int]
     before: tuple[int, ...]
     after: tuple[int, ...]
-    before_labels: tuple[str, ...]
-    after_labels: tuple[str, ...]
+    before_units: tuple[TokenUnit, ...]
+    after_units: tuple[TokenUnit, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +143,8 @@ def compare_extended(tokenizer: Tokenizer, new_tokens: Sequence[str], text: str)
         new_ids={token: extended.special_tokens[token] for token in new_tokens},
         before=tuple(before),
         after=tuple(after),
-        before_labels=tuple(label_of(tokenizer, i) for i in before),
-        after_labels=tuple(label_of(extended, i) for i in after),
+        before_units=units_of(tokenizer, before),
+        after_units=units_of(extended, after),
     )
 
 

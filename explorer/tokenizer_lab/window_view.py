@@ -77,6 +77,8 @@ class WindowView:
         n_unused: Tokens at the end that are in no window, neither as input nor as target.
         overlap: Tokens that a window shares with the next, as inputs.
         reads: How often each of the first `SHOWN_TOKENS` is an input.
+        batch_of: For each of the first `SHOWN_ROWS` windows the number of its batch, from 0; None
+            where it is left out.
         batches: The first and the last batches, at most `SHOWN_BATCHES` in all.
         batch_numbers: Their numbers, from 0.
     """
@@ -91,6 +93,7 @@ class WindowView:
     n_unused: int
     overlap: int
     reads: tuple[int, ...]
+    batch_of: tuple[int | None, ...]
     batches: tuple[Batch, ...]
     batch_numbers: tuple[int, ...]
 
@@ -143,6 +146,7 @@ def view_windows(ids: np.ndarray, labels: tuple[str, ...], setup: WindowSetup) -
         n_unused=len(ids) - 1 - last,
         overlap=max(0, setup.context - setup.stride),
         reads=tuple(_count_reads(starts, setup.context, len(labels))),
+        batch_of=_batches_of_first(batches, min(SHOWN_ROWS, windows.n_windows)),
         batches=tuple(_read(windows, batches[i]) for i in chosen),
         batch_numbers=chosen,
     )
@@ -165,6 +169,13 @@ def _choose(n: int) -> tuple[int, ...]:
     if n <= SHOWN_BATCHES:
         return tuple(range(n))
     return (*range(SHOWN_BATCHES - 2), n - 2, n - 1)
+
+
+def _batches_of_first(batches: list[np.ndarray], n: int) -> tuple[int | None, ...]:
+    found = {
+        int(window): number for number, batch in enumerate(batches) for window in batch[batch < n]
+    }
+    return tuple(found.get(window) for window in range(n))
 
 
 def _read(windows: TokenWindows, numbers: np.ndarray) -> Batch:

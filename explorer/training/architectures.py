@@ -26,6 +26,7 @@ from models.config import (
     AttentionConfig,
     DropoutConfig,
     FfnConfig,
+    Initialisation,
     LayerType,
     ModelConfig,
     MoeConfig,
@@ -61,12 +62,14 @@ class Size:
         n_heads: Query heads.
         n_kv_heads: Key/value heads of the styles that share them.
         d_model: Width of the stream.
+        initialisation: Law of its first weights: by its width, or GPT-2's, which is for 768.
     """
 
     n_layers: int
     n_heads: int
     n_kv_heads: int
     d_model: int
+    initialisation: Initialisation = "fan_in"
 
 
 SIZES: Mapping[SizeName, Size] = {
@@ -74,7 +77,9 @@ SIZES: Mapping[SizeName, Size] = {
     "small": Size(n_layers=6, n_heads=6, n_kv_heads=2, d_model=192),
     "medium": Size(n_layers=6, n_heads=6, n_kv_heads=2, d_model=384),
     "large": Size(n_layers=8, n_heads=8, n_kv_heads=4, d_model=512),
-    "124m": Size(n_layers=12, n_heads=12, n_kv_heads=4, d_model=768),  # GPT-2 small
+    "124m": Size(  # GPT-2 small
+        n_layers=12, n_heads=12, n_kv_heads=4, d_model=768, initialisation="normal_scaled"
+    ),
 }
 
 
@@ -124,7 +129,11 @@ def build_model_config(
         )
     base = _STYLES[style](SIZES[size], vocab_size, context)  # type: ignore[index]
     rates = DropoutConfig(embedding=dropout, attention=dropout, residual=dropout)
-    model = replace(base, dropout=rates)
+    model = replace(
+        base,
+        dropout=rates,
+        initialisation=SIZES[size].initialisation,  # type: ignore[index]
+    )
     if recipe == "classic":
         model = _classic(model)
     return _BREAKAGES[breakage](model)  # type: ignore[index]

@@ -31,6 +31,7 @@ N_INPUTS, N_HIDDEN, N_TOKENS = 2, 3, 3
 # In float64: larger and the curve bends, smaller and digits cancel; 1e-5 is near the best.
 DIFFERENCE = 1e-5
 MOST_WEIGHT = 1e6
+MOST_SHOWN = 20  # characters of what was typed, in an error
 
 Matrix = NDArray[np.float64]
 
@@ -149,27 +150,57 @@ def parse_matrix(name: str, text: str, shape: tuple[int, ...]) -> Matrix:
     """
     lines = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
     rows, columns = (1, shape[0]) if len(shape) == 1 else shape
-    try:
-        numbers = [[float(word) for word in line] for line in lines]
-    except ValueError as error:
-        raise _not_a_matrix(name, rows, columns, str(error)) from None
+    numbers = [[_parse_number(name, word) for word in line] for line in lines]
     if [len(line) for line in numbers] != [columns] * rows:
-        found = " + ".join(str(len(line)) for line in numbers) or "nothing"
-        raise _not_a_matrix(name, rows, columns, f"found {found}")
-    matrix = np.array(numbers, dtype=np.float64).reshape(shape)
-    if not (np.abs(matrix) <= MOST_WEIGHT).all():  # NaN is not, either
-        raise _not_a_matrix(name, rows, columns, f"a number is not finite or above {MOST_WEIGHT:g}")
-    return matrix
+        found = " + ".join(str(len(line)) for line in numbers) or "0"
+        raise ConfigError(
+            f"{name} takes {rows} lines of {columns} numbers, and has {found}; write it like "
+            "0.2 -0.4",
+            code="by-hand-shape",
+            name=name,
+            rows=rows,
+            columns=columns,
+            found=found,
+        )
+    return np.array(numbers, dtype=np.float64).reshape(shape)
 
 
-def _not_a_matrix(name: str, rows: int, columns: int, problem: str) -> ConfigError:
+def _parse_number(name: str, word: str) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not abs(number) <= MOST_WEIGHT:  # NaN is not, either
+        raise ConfigError(
+            f"{word[:MOST_SHOWN]!r} in {name} is no number from {-MOST_WEIGHT:,.0f} to "
+            f"{MOST_WEIGHT:,.0f}; write numbers like 0.2 -0.4",
+            code="by-hand-number",
+            name=name,
+            found=word[:MOST_SHOWN],
+            most=f"{MOST_WEIGHT:,.0f}",
+        )
+    return number
+
+
+def parse_target(text: str | None) -> int:
+    """Read which token comes next.
+
+    Raises:
+        ConfigError: It is none of the tokens.
+    """
+    known = [str(i) for i in range(N_TOKENS)]
+    if text not in known:
+        raise _no_such_target(text)
+    return known.index(text)
+
+
+def _no_such_target(found: object) -> ConfigError:
+    shown = str(found)[:MOST_SHOWN]
     return ConfigError(
-        f"{name} takes {rows} lines of {columns} numbers: {problem}; write it like 0.2 -0.4",
-        code="by-hand-numbers",
-        name=name,
-        rows=rows,
-        columns=columns,
-        problem=problem,
+        f"target={shown} is none of the {N_TOKENS} tokens; choose 0 to {N_TOKENS - 1}",
+        code="by-hand-target",
+        found=shown,
+        last=N_TOKENS - 1,
     )
 
 
@@ -180,12 +211,7 @@ def take_tiny_step(net: TinyNet, settings: TinySettings) -> TinyStep:
         ConfigError: The target is none of the tokens.
     """
     if net.target not in range(N_TOKENS):
-        raise ConfigError(
-            f"target={net.target!r} is none of the {N_TOKENS} tokens; choose 0 to {N_TOKENS - 1}",
-            code="by-hand-target",
-            found=net.target,
-            last=N_TOKENS - 1,
-        )
+        raise _no_such_target(net.target)
     hidden, scores, probabilities = _forward(net)
     gradients = _differentiate_by_formula(net, hidden, probabilities)
     first = _scale(gradients, 1 - settings.beta1)

@@ -33,6 +33,7 @@ LONG_STEP_S = 2.0
 SAMPLED_TOKENS = 4
 WRITTEN_BYTES = 8 * 10**6
 BYTES_PER_NUMBER = 4
+BUSY_SHARE = 0.2  # of all processors, taken by others
 # Touvron et al. 2023 (arXiv 2307.09288), table 2: A100 hours of Llama 2 7B, 2 trillion tokens.
 LLAMA2_7B_GPU_HOURS = 184_320
 GPUS_PER_MACHINE = 8
@@ -48,6 +49,7 @@ class Probe:
         token_s: A token of a sample.
         peak_bytes: The most memory that the process took.
         write_bytes_per_s: How fast the disk takes what is flushed to it.
+        others_share: Of this machine's processors, what other programs took meanwhile, 0 to 1.
     """
 
     step_s: float
@@ -55,6 +57,7 @@ class Probe:
     token_s: float
     peak_bytes: int
     write_bytes_per_s: float
+    others_share: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,7 @@ class Estimate:
         flops: Floating-point operations of all passes.
         energy_kwh: At the given power.
         price: At the given price an hour.
+        others_share: What other programs took of the processors while the step was measured.
     """
 
     duration_s: float
@@ -84,6 +88,12 @@ class Estimate:
     flops: float
     energy_kwh: float
     price: float
+    others_share: float = 0.0
+
+    @property
+    def was_busy(self) -> bool:
+        """Whether other programs made the measured step slower than the run may be."""
+        return self.others_share >= BUSY_SHARE
 
     @property
     def tokens_per_parameter(self) -> float:
@@ -148,6 +158,7 @@ def estimate_run(
         flops=3.0 * forward * tokens,
         energy_kwh=watts * duration_s / 3_600_000,
         price=price_per_hour * duration_s / 3_600,
+        others_share=probe.others_share,
     )
 
 
@@ -187,6 +198,7 @@ def measure_step(config: RunConfig) -> Probe:
 
     objective = objective_of(config)
     examples = _random_examples(config)
+    others = _OthersClock()
     with _watch_memory() as peak:
         device = choose_device(config.device)
         state = make_state(
@@ -202,12 +214,14 @@ def measure_step(config: RunConfig) -> Probe:
         batch = examples.batch(range(config.data.batch_size)).to(state.model.device)
         evaluation_batch_s = _time(lambda: _forward(objective.compute_loss_sum, state.model, batch))
         token_s = _time_token(state.model)
+        others_share = others.share()
     return Probe(
         step_s=step_s,
         evaluation_batch_s=evaluation_batch_s,
         token_s=token_s,
         peak_bytes=max(peak),
         write_bytes_per_s=_measure_disk(),
+        others_share=others_share,
     )
 
 
@@ -268,6 +282,25 @@ def _watch_memory() -> Iterator[list[int]]:
         stop.set()
         thread.join()
         seen.append(process.memory_info().rss)
+
+
+class _OthersClock:
+    """Counts what processes other than this one take of the processors."""
+
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        self._begun_at, self._own_s = time.perf_counter(), self._read_own()
+        psutil.cpu_percent()  # counts from here on
+
+    def share(self) -> float:
+        """Of all processors, since the clock was made."""
+        busy = psutil.cpu_percent() / 100
+        seconds = (time.perf_counter() - self._begun_at) * (psutil.cpu_count() or 1)
+        return max(0.0, busy - (self._read_own() - self._own_s) / seconds)
+
+    def _read_own(self) -> float:
+        times = self._process.cpu_times()
+        return times.user + times.system
 
 
 def _measure_disk() -> float:

@@ -85,9 +85,10 @@ def begin_from_initial(run: RunFolder, state: TrainingState) -> bool:
         state.restore(weights, values)
     except UNREADABLE as error:
         raise JobError(
-            f"the weights that run {run.id} begins from cannot be used ({error}); start a new run",
+            f"the weights that the run {run.title} begins from cannot be used ({error}); start a "
+            "new run",
             code="run-file",
-            run=run.id,
+            run=run.title,
             file=run.initial_folder.name,
             problem=str(error),
         ) from None

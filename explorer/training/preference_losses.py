@@ -4,19 +4,19 @@
     c₀, r₀  the same under the reference: the model before the first step
     β       how far from the reference the model may go for a preference (small: far)
 
-    name    loss of a pair                                              source
-    dpo     -ln σ(β ((c - c₀) - (r - r₀)))                              Rafailov 2023, 2305.18290, eq. 7
-    ipo     ((c - c₀) - (r - r₀) - 1 / 2β)²         means over tokens   Azar 2023, 2310.12036, eq. 17
-    simpo   -ln σ(β (c - r) - γ)                    means over tokens   Meng 2024, 2405.14734, eq. 6
-    orpo    nll(chosen) - β ln σ(odds(c) - odds(r)) means over tokens   Hong 2024, 2403.07691, eq. 6
-    kto     ½ (1 - σ(β (c - c₀ - z))) + ½ (1 - σ(β (z - (r - r₀))))     Ethayarajh 2024, 2402.01306, eq. 8
+    name    loss of a pair                                           source
+    dpo     -ln σ(β ((c - c₀) - (r - r₀)))                          Rafailov 2023, 2305.18290, eq. 7
+    ipo     ((c - c₀) - (r - r₀) - 1 / 2β)²      means over tokens   Azar 2023, 2310.12036, eq. 17
+    simpo   -ln σ(β (c - r) - γ)                 means over tokens   Meng 2024, 2405.14734, eq. 6
+    orpo    nll - β ln σ(odds(c) - odds(r))      means over tokens   Hong 2024, 2403.07691, eq. 6
+    kto     ½ (1 - σ(β (c - c₀ - z))) + ½ (1 - σ(β (z - r + r₀)))     Ethayarajh 2024, 2402.01306
 
 `odds(x)` is x - ln(1 - eˣ). KTO's z is how far the model has gone on the whole, max(0, mean of
 (m - m₀)) over questions with the answer of another question, m. SimPO and ORPO need no reference.
 
-DPO's log-probabilities are sums over the answer's tokens, in the paper and in TRL; a course averages
-them, so that long answers count no more than short ones. `reduction` chooses; where a mean stands
-above, it is one in any case, as in TRL 1.16.
+DPO's log-probabilities are sums over the answer's tokens, in the paper and in TRL; a course
+averages them, so that long answers count no more than short ones. `reduction` chooses;
+where a mean stands above, it is one in any case, as in TRL 1.16.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class AnswerLogProbs:
         reference_rejected: Under the reference.
         whole_text: Mean log-probability of all tokens of question and better answer together, over
             all questions, a scalar; ORPO's first part.
-        drift: How far the model is from the reference on answers of other questions, a scalar; KTO's z.
+        drift: How far the model is from the reference on answers of other questions, a scalar;
+            KTO's z.
     """
 
     chosen: Tensor

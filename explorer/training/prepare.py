@@ -119,6 +119,24 @@ def check_windows(data: DataConfig, n_tokens: Mapping[str, int]) -> None:
         raise ConfigError(problem, code="run-setting", problem=problem)
 
 
+def make_check(cancelled: Callable[[], bool] | None, said: str) -> Callable[..., None]:
+    """A callback for long work, whatever it is called with.
+
+    Args:
+        cancelled: Asked each time; None never ends the work.
+        said: What was stopped.
+
+    Returns:
+        Raises Stopped once `cancelled` is true.
+    """
+
+    def check(*_: object) -> None:
+        if cancelled is not None and cancelled():
+            raise Stopped(said)
+
+    return check
+
+
 def _write_tokens(
     run: RunFolder,
     content: RunText,
@@ -130,11 +148,7 @@ def _write_tokens(
     n_characters = sum(map(len, parts.values()))
     n_tokens: dict[str, int] = {}
     done = 0
-
-    def check(*_: int) -> None:
-        if cancelled is not None and cancelled():
-            raise Stopped("making the run was stopped")
-
+    check = make_check(cancelled, "making the run was stopped")
     for part, text in parts.items():
         ids = tokenize_text(tokenizer, text, check, special=content.special)
         np.save(run.tokens_file("training" if part == "training" else "validation"), ids)

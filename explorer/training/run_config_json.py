@@ -20,9 +20,11 @@ def run_config_to_json(config: RunConfig) -> dict[str, Any]:
 def run_config_from_json(values: Mapping[str, Any]) -> RunConfig:
     """The configuration that `run_config_to_json` wrote.
 
+    A field that has come since takes its default: runs of earlier versions open and go on.
+
     Raises:
-        ConfigError: A key is missing, unknown or has a value that cannot be; or the file was
-            written by a later version.
+        ConfigError: A key without a default is missing, one is unknown or has a value that
+            cannot be; or the file was written by a later version.
     """
     content = dict(values)
     found = content.pop("format", None)
@@ -31,5 +33,5 @@ def run_config_from_json(values: Mapping[str, Any]) -> RunConfig:
             f"config.json has format {found!r}, this version reads {FORMAT}; open the run with the "
             "version that made it"
         )
-    config: RunConfig = dataclass_from_json(RunConfig, content)
+    config: RunConfig = dataclass_from_json(RunConfig, content, fill_in=True)
     return config

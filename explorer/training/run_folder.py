@@ -66,6 +66,15 @@ class RunFolder:
         return self.path.name
 
     @property
+    def title(self) -> str:
+        """What messages call it: its name, or the beginning of its id where it has none."""
+        try:
+            name = self.read_about().get("name")
+        except JobError:
+            name = None
+        return name if isinstance(name, str) and name else self.id[:8]
+
+    @property
     def config_file(self) -> Path:
         """Everything that decides the run."""
         return self.path / "config.json"
@@ -152,10 +161,10 @@ class RunFolder:
             return run_config_from_json(values)
         except ConfigError as error:
             raise JobError(
-                f"config.json of run {self.id} cannot be used: {error.message}; put the file back "
-                "as it was, or start a new run",
+                f"config.json of the run {self.title} cannot be used: {error.message}; put the "
+                "file back as it was, or start a new run",
                 code="run-config",
-                run=self.id,
+                run=self.title,
                 problem=error.message,
             ) from None
 
@@ -201,18 +210,19 @@ class RunFolder:
                 run=self.id,
             ) from None
         except (OSError, ValueError, RecursionError) as error:
-            raise _unreadable(self.id, path.name, str(error)) from None
+            raise self._unreadable(path, str(error)) from None
         if not isinstance(values, dict):
-            raise _unreadable(self.id, path.name, "it holds no object")
+            raise self._unreadable(path, "it holds no object")
         return values
 
-
-def _unreadable(run: str, file: str, problem: str) -> JobError:
-    return JobError(
-        f"{file} of run {run} cannot be read ({problem}); put the file back as it was, or start a "
-        "new run",
-        code="run-file",
-        run=run,
-        file=file,
-        problem=problem,
-    )
+    def _unreadable(self, path: Path, problem: str) -> JobError:
+        # the name of the run stands in the file that is most often the broken one
+        title = self.id[:8] if path == self.about_file else self.title
+        return JobError(
+            f"{path.name} of the run {title} cannot be read ({problem}); put the file back as it "
+            "was, or start a new run",
+            code="run-file",
+            run=title,
+            file=path.name,
+            problem=problem,
+        )

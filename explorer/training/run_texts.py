@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from explorer.datasets.text import read_text, tokenize_text
 from explorer.datasets.windows import count_windows
-from explorer.errors import Stopped, TokenizerError
+from explorer.errors import TokenizerError
 from explorer.home import find_home_folder
 from explorer.tokenizer_lab.kept import KEPT_PREFIX, KeptTokenizers
-from explorer.training.prepare import RunText
+from explorer.training.prepare import RunText, make_check
 from explorer.training.run_config import RunConfig
 from explorer.training.sample_texts import SAMPLE_TEXTS
 from explorer.training.setup import RunSetup, build_run_config, check_tokenizer
@@ -73,15 +73,23 @@ def describe_text(setup: RunSetup) -> str:
     return setup.text if setup.text in SAMPLE_TEXTS else Path(setup.text).name
 
 
-def build_tokenizer(setup: RunSetup, text: str, kept: KeptTokenizers | None = None) -> Tokenizer:
+def build_tokenizer(
+    setup: RunSetup,
+    text: str,
+    kept: KeptTokenizers | None = None,
+    *,
+    cancelled: Callable[[], bool] | None = None,
+) -> Tokenizer:
     """The tokenizer that the form asks for; one of characters or byte pairs is made of this text.
 
     Args:
         setup: What the form says.
         text: The text of the run.
         kept: Where a tokenizer that was made or uploaded before is found; None is the usual place.
+        cancelled: Asked after each pair that is joined; True ends it.
 
     Raises:
+        Stopped: `cancelled` became true.
         ConfigError: It is unknown, or its vocabulary cannot have this size.
         TokenizerError: The text has too little in it, or GPT-2's files are not installed.
     """
@@ -95,10 +103,14 @@ def build_tokenizer(setup: RunSetup, text: str, kept: KeptTokenizers | None = No
     if setup.tokenizer == "bpe":
         from models.tokenizers.bpe_trainer import train_bpe
 
-        special = (END_OF_TEXT,)
-        return train_bpe(text, vocab_size=setup.vocab_size, special_tokens=special).to_tokenizer(
-            "byte pairs of this text"
+        check = make_check(cancelled, "making the tokenizer was stopped")
+        vocabulary = train_bpe(
+            text,
+            vocab_size=setup.vocab_size,
+            special_tokens=(END_OF_TEXT,),
+            on_step=None if cancelled is None else check,
         )
+        return vocabulary.to_tokenizer("byte pairs of this text")
     from models.tokenizers.packed_gpt2 import load_packed_gpt2_tokenizer
 
     packed = load_packed_gpt2_tokenizer()
@@ -179,11 +191,7 @@ def _measure(
     kept: KeptTokenizers | None,
 ) -> TextSize:
     content = open_text(setup, max_bytes)
-    tokenizer = build_tokenizer(setup, content.text, kept)
-
-    def check(*_: int) -> None:
-        if cancelled is not None and cancelled():
-            raise Stopped("cutting the text was stopped")
-
+    tokenizer = build_tokenizer(setup, content.text, kept, cancelled=cancelled)
+    check = make_check(cancelled, "cutting the text was stopped")
     n_tokens = [len(tokenize_text(tokenizer, part, check)) for part in content.parts().values()]
     return TextSize(tokenizer.vocab_size, *n_tokens)

@@ -49,6 +49,9 @@ MOST_BPE_VOCABULARY = 32_768
 RATE_FACTOR = 100.0  # of the learning rate that is too high on purpose
 # So many points of each kind a run has when it is over, however long it is.
 EVALUATIONS, SAMPLES, CHECKPOINTS = 40, 12, 12
+# But a look costs as much as some steps: at least so many lie between two, unless the run is so
+# short that it would be looked at fewer times than this.
+LEAST_INTERVAL, LEAST_LOOKS = 5, 8
 # Above so many parameters only the newest checkpoints stay: twelve of 124M take 18 GB.
 KEEP_ALL_PARAMETERS, KEPT_CHECKPOINTS = 30_000_000, 3
 
@@ -360,13 +363,14 @@ def _schedule(setup: RunSetup) -> ScheduleConfig:
 
 
 def _watch(n_steps: int, n_parameters: int, prompts: tuple[str, ...]) -> WatchConfig:
-    """A short run is looked at in every step, a long one a fixed number of times."""
+    """A very short run is looked at in every step, a long one a fixed number of times."""
     planned = n_steps if isinstance(n_steps, int) else 1  # what is wrong with it RunConfig says
+    least = min(LEAST_INTERVAL, max(1, planned // LEAST_LOOKS))
     keeps_all = n_parameters <= KEEP_ALL_PARAMETERS
     return WatchConfig(
-        evaluate_every=max(1, planned // EVALUATIONS),
-        sample_every=max(1, planned // SAMPLES),
-        save_every=max(1, planned // CHECKPOINTS),
+        evaluate_every=max(least, planned // EVALUATIONS),
+        sample_every=max(least, planned // SAMPLES),
+        save_every=max(least, planned // CHECKPOINTS),
         keep=None if keeps_all else KEPT_CHECKPOINTS,
         prompts=prompts,
         sample_tokens=100,

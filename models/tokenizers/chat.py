@@ -42,6 +42,7 @@ _UNUSED_CHARACTERS = range(0x40000, 0x10FFFE)
 # after it).
 THINKING_VARIABLE = "enable_thinking"
 
+_PROBE = "glassbox"  # an answer, to see what a template writes behind one
 _LONGEST_PROBLEM = 1_000  # characters of what a template itself says, which a page shows
 
 
@@ -124,6 +125,26 @@ class ChatTemplate:
             TokenizerError: The template is no valid one.
         """
         return THINKING_VARIABLE in self.variables_read
+
+    @cached_property
+    def end_ids(self) -> frozenset[int]:
+        """The special token that the template writes behind an answer, such as `<|im_end|>`.
+
+        Empty if something else stands there, or the template refuses to be tried.
+        """
+        messages = [
+            {"role": "user", "content": _PROBE.upper()},
+            {"role": "assistant", "content": _PROBE},
+        ]
+        try:
+            written = self.render(messages, add_generation_prompt=False)
+        except TokenizerError:
+            return frozenset()
+        _, found, behind = written.rpartition(_PROBE)
+        blank, *special = self._tokenizer.split_special(behind) if found else [""]
+        if blank.strip() or not special:
+            return frozenset()
+        return frozenset({self._tokenizer.special_tokens[special[0]]})
 
     def with_thinking(self, is_on: bool) -> ChatTemplate:
         """The template with thinking on or off; itself if it does not know the difference.

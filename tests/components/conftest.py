@@ -6,15 +6,22 @@ import pytest
 
 from components.context import Settings
 from components.launch import Endpoint, launch_page
+from components.routes import MatrixRoutes
 from components.shell import build_page
 from tests.components.tiny_chat import TinyStore
 
 
 @pytest.fixture(scope="module")
-def served_chat() -> Iterator[tuple[TinyStore, str]]:
+def served_routes() -> MatrixRoutes:
+    """What the page with the tiny model publishes."""
+    return MatrixRoutes()
+
+
+@pytest.fixture(scope="module")
+def served_chat(served_routes: MatrixRoutes) -> Iterator[tuple[TinyStore, str]]:
     """The store of the tiny model and the address of the page."""
     store = TinyStore()
-    demo, ctx = build_page(store, Settings())
+    demo, ctx = build_page(store, Settings(), routes=served_routes)
     url = launch_page(
         demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
     )

@@ -27,6 +27,7 @@ from components.kit.number_matrix import build_number_matrix
 from components.kit.pickers import build_picker
 from components.kit.plotly_panel import Points, build_plotly_panel, points_message
 from components.kit.stepper import build_stepper
+from components.kit.view_assets import view_routes
 from components.kit.working import build_working
 from components.routes import MatrixRoutes
 from components.text import Words, load_words
@@ -327,7 +328,7 @@ def launch_demo(port: int | None, **more: Any) -> tuple[gr.Blocks, str, Maps]:
         theme=build_theme(),
         css=PAGE,
         app_kwargs={
-            "routes": routes.routes(),
+            "routes": [*routes.routes(), *view_routes(words)],
             "middleware": [Middleware(EarlyHead, html=make_early_head(words))],
         },
         **more,

@@ -11,6 +11,9 @@ import pytest
 from components.tabs.chat.handlers import EXAMPLE_TEXTS
 from explorer.answer_snippet import make_answer_snippet
 from explorer.conversation import AnswerSettings, stream_answer
+from explorer.replay import find_answers, replay_answer
+from explorer.talk import Answer, Talk
+from explorer.talk_file import read_talk, write_talk
 from tests.components.tiny_chat import TinyStore
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,6 +52,49 @@ def test_the_snippet_gives_the_same_answer_in_a_fresh_process(
     assert text == answer.text
     if temperature == 0:
         assert text == "The capital of France is Paris."
+
+
+@pytest.mark.slow
+def test_a_conversation_with_the_real_model_replays_from_its_file(smollm2_file: Path) -> None:
+    from models import load_model
+
+    source, settings, talk = "smollm2-135m-instruct", AnswerSettings(max_new_tokens=8), Talk()
+    loaded = load_model(source)
+    for question in (EXAMPLE_TEXTS[0], "And of Spain?"):
+        talk = talk.ask(question)
+        *_, last = stream_answer(loaded, talk.for_model(""), settings)
+        record = Answer(source=source, settings=settings, tokens=last.tokens, finish=last.finish)
+        talk = talk.answer(last.text, record)
+    talk = read_talk(write_talk(talk))
+    for index in find_answers(talk):
+        *_, replay = replay_answer(loaded, talk, index)
+        assert (replay.done, replay.differs_at) == (replay.total, None)
+
+
+@pytest.mark.slow
+def test_a_token_is_chosen_in_the_page_and_escape_stops(
+    chromium: Any, url: str, store: TinyStore
+) -> None:
+    page = chromium.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(f"{url}?tab=chat")
+    page.locator("#chat-message textarea").fill("Hello")
+    page.keyboard.press("Enter")
+    page.locator("#chat-chips .chip").nth(4).wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#chat-conversation .assistant .act").first.wait_for()
+    page.locator("#chat-chips .chip").nth(2).click()
+    page.locator("#chat-choice .pick").first.click()
+    page.wait_for_selector("body[data-chat=busy]")
+    page.keyboard.press("Escape")
+    page.locator("#chat-conversation .branches").wait_for()
+    assert page.locator("#chat-conversation .assistant").count() == 1
+    page.reload()  # the conversation is there again
+    page.locator("#chat-conversation .branches").wait_for()
+    assert page.locator("#chat-conversation .user .text").inner_text() == "Hello"
+    assert problems == []
+    page.close()
 
 
 @pytest.mark.slow

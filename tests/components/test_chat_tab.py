@@ -18,10 +18,11 @@ from components.forms import build_form, read_form
 from components.shell import build_page
 from components.tabs.chat.answer_view import make_chips
 from components.tabs.chat.answering import Pace
-from components.tabs.chat.talk import MOST_SHOWN_CHARACTERS, Talk, make_conversation
+from components.tabs.chat.talk_view import MOST_SHOWN_CHARACTERS, make_conversation
 from components.text import load_words
 from explorer.answer_units import compute_answer_units
 from explorer.conversation import AnswerSettings, AnswerToken, encode_prompt, stream_answer
+from explorer.talk import Talk
 from tests.components.tiny_chat import ByteTokenizer, TinyStore, build_tiny_chat
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,6 +36,9 @@ RESULTS = (
     "message",
     "hint",
     "seed",
+    "choice",
+    "prompt",
+    "talks",
     "card",
 )
 LONG_S = 30  # only ever waited for when something is broken
@@ -269,7 +273,7 @@ def test_a_program_gets_text_and_tokens(client: Client) -> None:
     answer = client.predict(message="hi", max_new_tokens=5, temperature=0, api_name="/chat")
     assert answer["finish"] == "length"
     assert len(answer["tokens"]) == 5
-    assert set(answer["tokens"][0]) == {"id", "probability", "rank", "alternatives"}
+    assert set(answer["tokens"][0]) == {field.name for field in fields(AnswerToken)}
 
 
 # --- the parts ------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from components.kit.curve_panel import Curve, curves_message, thin
 from components.kit.examples import build_examples
 from components.kit.head_grid import build_head_grid
 from components.kit.heatmap import build_heatmap
-from components.kit.number_matrix import build_number_matrix
 from components.kit.pickers import build_picker
 from components.kit.plotly_panel import (
     Points,
@@ -29,12 +28,12 @@ from components.kit.plotly_panel import (
     points_message,
 )
 from components.kit.stepper import build_stepper
+from components.kit.view_assets import make_script, make_style
 from components.kit.views import KIT, pick_texts, read_sentences
 from components.kit.working import build_working
 from components.text import LOCALES, Words, load_words
 
 SCRIPTS = sorted(KIT.glob("*.js"))
-STYLES = sorted(KIT.glob("*.css"))
 VIEWS = sorted({key.split(".")[1] for key in load_words().of_file("en", "kit")} - {"working"})
 # Sentences that do not come from kit.json: the tab gives them, or the name is made of parts.
 GIVEN = {"note": {"text"}, "examples": {"example_"}, "plotly_panel": {"label"}}
@@ -52,12 +51,6 @@ def test_script_asks_only_for_sentences_that_exist(view: str, words: Words):
     for locale in LOCALES:
         known = set(read_sentences(words, locale, f"kit.{view}."))
         assert asked - GIVEN.get(view, set()) <= known
-
-
-@pytest.mark.parametrize("path", STYLES, ids=lambda path: path.stem)
-def test_style_survives_both_template_engines(path: Path):
-    """Gradio runs a style through Handlebars and then as a JavaScript template."""
-    assert not re.search(r"[\\`]|\$\{|\{\{", path.read_text(encoding="utf-8"))
 
 
 def test_shared_script_fits_into_a_script_element():
@@ -78,7 +71,7 @@ def test_templates_hold_no_data(words: Words):
     first = build_token_chips(words, elem_id="a", value=evil)
     second = build_token_chips(words, elem_id="b")
     assert first.html_template == second.html_template
-    assert first.css_template == second.css_template
+    assert first.js_on_load == second.js_on_load
     assert not re.search(r"\$\{|\{\{|`|\\", first.html_template)
 
 
@@ -104,9 +97,18 @@ def test_events_can_be_listened_to(build, event: str, words: Words):
 
 
 def test_views_carry_both_languages(words: Words):
-    view = build_number_matrix(words, elem_id="x")
-    assert view.props["words"]["en"]["copy"] == "Copy table"
-    assert view.props["words"]["zh-CN"]["copy"] == "复制表格"
+    script = make_script(words)
+    assert '"copy": "Copy table"' in script
+    assert '"copy": "复制表格"' in script
+
+
+def test_a_view_in_the_page_is_small(words: Words):
+    """Scripts and styles travel once: a page has hundreds of views."""
+    view = build_token_chips(words, elem_id="x")
+    assert len(json.dumps(view.get_config())) < 3000
+    assert (KIT / "chips.js").read_text(encoding="utf-8") in make_script(words)
+    assert ".view-chips) {" in make_style()
+    assert view.elem_classes == ["view-chips"]
 
 
 def test_unknown_note_is_refused_when_the_page_is_built(words: Words):

@@ -11,9 +11,12 @@ from components.shell import build_page
 from components.tabs import pretrain
 from explorer.runs import Runs
 from explorer.store import ModelStore
+from explorer.training.event_log import EventLog
+from explorer.training.events import Step
 from explorer.training.run_folder import RUNS_FOLDER
+from explorer.training.run_lock import hold_lock
 from tests.components.fake_store import FakeStore
-from tests.components.run_folders import make_run, write_events
+from tests.components.run_folders import folder_of, make_run, write_events
 
 pytestmark = pytest.mark.slow
 LONG = 20_000
@@ -210,3 +213,64 @@ def test_a_process_warms_up_once_for_who_comes_to_the_tab(open_page, served, mon
         page.locator("#pretrain-panels > .tab-wrapper [role=tab]:visible").nth(panel).click()
         page.wait_for_timeout(800)
     assert called == [1]
+
+
+def append_steps(run: Any, first: int, last: int) -> None:
+    with EventLog(run.events_file) as log:
+        for step in range(first, last + 1):
+            values = {"step": step, "at": float(step), "tokens": 32 * step, "epoch": 0.0}
+            numbers = {"learning_rate": 1e-3, "gradient_norm": 0.5, "duration_s": 0.01}
+            log.append(Step(**values, **numbers, loss=1 + 3 / step))
+
+
+def wait_for_step(page: Any, step: int) -> None:
+    page.wait_for_function(
+        "n => Number(document.querySelector('#pretrain-live [data-step]')?.dataset.step) >= n",
+        arg=step,
+    )
+
+
+def test_a_zoom_stays_while_new_points_come(open_page, home):
+    run_id = make_run(home, n_steps=500)
+    run = folder_of(home, run_id)
+    with hold_lock(run.lock_file):  # as the process that trains it
+        append_steps(run, 1, 200)
+        page = open_page(f"panel=live&run={run_id}")
+        page.wait_for_selector("#pretrain-live [data-state=running]")
+        chart(page)
+        box = page.locator("#pretrain-curve .nsewdrag").bounding_box()
+        middle = box["y"] + box["height"] / 2
+        page.mouse.move(box["x"] + 0.3 * box["width"], middle)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
+        page.mouse.up()
+        axis = "[...document.querySelector('#pretrain-curve .js-plotly-plot').layout.xaxis.range]"
+        page.wait_for_function(f"() => {axis}[0] > 40 && {axis}[1] < 140")
+        zoomed = page.evaluate(axis)
+        append_steps(run, 201, 300)
+        wait_for_step(page, 300)
+        page.wait_for_function(
+            "() => Math.max(...document.querySelector('#pretrain-curve .js-plotly-plot')"
+            ".data[0].x) === 300"
+        )
+        assert page.evaluate(axis) == zoomed
+        assert "300 / 500 steps" in page.inner_text("#pretrain-runs")
+
+
+def test_before_the_first_point_a_sentence_stands_in_place_of_axes(open_page, home):
+    run_id = make_run(home, name="not begun")
+    page = open_page(f"panel=live&run={run_id}")
+    page.wait_for_selector("#pretrain-live [data-state=prepared]")
+    page.wait_for_selector("#pretrain-curve .annotation-text")
+    assert "begins with the first step" in page.inner_text("#pretrain-curve")
+    assert page.locator("#pretrain-curve .xtick").count() == 0
+
+
+def test_the_other_language_opens_the_same_panel(open_page):
+    page = open_page("panel=compare")
+    page.wait_for_selector("#pretrain-panels [data-tab-id=compare][aria-selected=true]")
+    page.locator("#pretrain-panels [data-tab-id=by_hand]:visible").click()
+    page.wait_for_selector("#pretrain-panels [data-tab-id=by_hand][aria-selected=true]")
+    page.click("#header .language")
+    page.wait_for_selector("html[lang=zh-CN] #pretrain-panels [data-tab-id=by_hand]")
+    page.wait_for_selector("#pretrain-panels [data-tab-id=by_hand][aria-selected=true]")

@@ -35,6 +35,13 @@ def test_without_a_code_the_english_message_is_shown() -> None:
     assert make_error_card(WORDS, CHINESE, SourceError("x is gone"))["text"] == "x is gone"
 
 
+def test_a_code_may_have_a_title_of_its_own() -> None:
+    table = {**TABLE, "errors.title.gone": "It is gone"}
+    words = Words({ENGLISH: table, CHINESE: table})
+    error = SourceError("x is gone", code="gone", name="x")
+    assert make_error_card(words, ENGLISH, error)["title"] == "It is gone"
+
+
 def test_a_class_without_a_title_takes_that_of_its_base() -> None:
     assert make_error_card(WORDS, ENGLISH, WeightError("no"))["title"] == "Failed"
 

@@ -247,10 +247,11 @@ def test_what_had_to_make_room_on_the_server_is_published_again(handlers, page, 
 
 def test_a_name_that_is_markup_stays_text(page):
     from components.kit.line import build_line
+    from components.kit.views import KIT
 
     line = build_line(page[1].words, elem_id="x", look="help")
     assert "value" not in line.html_template
-    assert "textContent" in line.js_on_load
+    assert "textContent" in (KIT / "line.js").read_text(encoding="utf-8")
 
 
 # --------------------------------------------------------------------------- copy as Python

@@ -156,19 +156,22 @@ def test_training_texts_that_cannot_be_used(ctx, tmp_path):
 
 # --------------------------------------------------------------------------------- other panels
 def test_before_says_why_a_text_fails(ctx):
-    table = BeforeHandlers(ctx).show(LEARNT_FROM, EXAMPLE_TEXTS[1], NOBODY)[0]
-    words, unknown, characters, raw = table["cells"]
-    assert "'blue'" in words[2]
-    assert "<|unk|>" in unknown[4]
-    assert "玛" in characters[2]
-    assert (raw[4], raw[5]) == (EXAMPLE_TEXTS[1], "yes")
+    shown = BeforeHandlers(ctx).show(LEARNT_FROM, EXAMPLE_TEXTS[1], NOBODY)
+    titles, chips, (words, unknown, characters, raw) = shown[:4], shown[4:8], shown[8:12]
+    assert "'blue'" in words
+    assert "<|unk|>" in unknown
+    assert "玛" in characters
+    assert raw == "Comes back exactly."
+    assert f"{len(EXAMPLE_TEXTS[1].encode())} tokens" in titles[3]
+    assert [unit["ids"][0] for unit in chips[3]["units"]] == list(EXAMPLE_TEXTS[1].encode())
 
 
 def test_extend_shows_ids_and_what_the_model_says(ctx):
     on = ExtendHandlers(ctx)
-    said, table = on.show("<new>", "a <new> ball", *page(None))
+    said, _, chips, _, ids = on.show("<new>", "a <new> ball", *page(None))
     assert "<new> = 259" in said
-    assert "259" in table["cells"][1][1].split()
+    assert "259" in ids.split()
+    assert any(unit["ids"] == [259] and unit["special"] for unit in chips["units"])
     grown, before, after = on.grow("<new>", "a <new> ball", "mean", *page())[:3]
     assert "259 → 260 rows" in grown
     assert sum(bar["value"] for bar in before["bars"]) < 1
@@ -183,6 +186,7 @@ def test_windows_are_drawn_under_their_tokens(ctx):
     n_tokens = len(ctx.store.bpe.encode(WORDS))
     assert f"{n_tokens:,} tokens" in said
     assert [row["start"] for row in strip["rows"][:4]] == [0, 2, 4, 6]
+    assert [row["batch"] for row in strip["rows"][:4]] == [0, 0, 1, 1]
     ids = ctx.store.bpe.encode(WORDS)
     assert batches["cells"][1][1] == " ".join(map(str, ids[2:6]))
     assert batches["cells"][1][2] == " ".join(map(str, ids[3:7]))

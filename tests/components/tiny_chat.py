@@ -122,6 +122,9 @@ class TinyStore(FakeStore):
             chat_format="Mistral v1" if source == "formatted" else None,
         )
 
+    def tokenizer(self, source: str, owner: str) -> Tokenizer:
+        return self.usual.tokenizer
+
     @contextmanager
     def lease(
         self, source: str, owner: str, *, cancelled: Callable[[], bool] = lambda: False

@@ -16,6 +16,7 @@ from explorer.training.by_hand import (
     TinySettings,
     compute_loss,
     parse_matrix,
+    parse_target,
     take_tiny_step,
 )
 from explorer.training.by_hand_snippet import make_by_hand_snippet
@@ -101,16 +102,29 @@ def test_numbers_are_read_as_they_are_typed(text, shape):
     assert found.ravel()[:2].tolist() in ([0.2, -0.4], [1.0, -0.5])
 
 
-@pytest.mark.parametrize("text", ["", "1 2", "1 2\n3 4\n5 6 7", "1 2\n3 x\n5 6", "1 2\n3 nan\n5 6"])
-def test_what_is_no_matrix_is_refused_with_its_shape(text):
-    with pytest.raises(ConfigError, match="W1 takes 3 lines of 2 numbers"):
-        parse_matrix("W1", text, (3, 2))
+def test_what_is_no_matrix_is_refused_by_what_is_wrong_with_it():
+    """Text -> what the message says of it."""
+    refused = {
+        "": "W1 takes 3 lines of 2 numbers, and has 0;",
+        "1 2": "and has 2;",
+        "1 2\n3 4\n5 6 7": r"and has 2 \+ 2 \+ 3;",
+        "1 2\n3 x\n5 6": "'x' in W1 is no number from -1,000,000 to 1,000,000",
+        "1 2\n3 nan\n5 6": "'nan' in W1",
+        "1 2\n3 1e7\n5 6": "'1e7' in W1",
+    }
+    for text, words in refused.items():
+        with pytest.raises(ConfigError, match=words):
+            parse_matrix("W1", text, (3, 2))
 
 
-@pytest.mark.parametrize("target", [-1, 3])
-def test_a_target_that_is_no_token_is_refused(target):
-    with pytest.raises(ConfigError, match="choose 0 to 2"):
-        take_tiny_step(replace(FIRST_NET, target=target), TinySettings())
+def test_a_target_that_is_no_token_is_refused():
+    for target in (-1, 3):
+        with pytest.raises(ConfigError, match="choose 0 to 2"):
+            take_tiny_step(replace(FIRST_NET, target=target), TinySettings())
+    assert [parse_target(str(i)) for i in range(3)] == [0, 1, 2]
+    for text in ("3", "", "x", None):
+        with pytest.raises(ConfigError, match="choose 0 to 2"):
+            parse_target(text)
 
 
 def test_the_snippet_gives_the_same_numbers():

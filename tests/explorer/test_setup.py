@@ -11,6 +11,7 @@ import torch
 
 from explorer.datasets import TokenWindows, read_text, split_text
 from explorer.errors import ConfigError
+from explorer.training import sample_texts
 from explorer.training.architectures import SIZES, Breakage, SizeName, Style, build_model_config
 from explorer.training.plan import compute_plan
 from explorer.training.sample_texts import FOLDER, SAMPLE_TEXTS
@@ -171,10 +172,15 @@ def test_steps_of_an_epoch_are_those_of_the_windows():
     assert short.n_steps == 4
 
 
-@pytest.mark.parametrize("n_steps", [1, 3, 7])
-def test_a_run_of_few_steps_is_looked_at_in_each(n_steps):
-    watch = build_run_config(RunSetup(n_steps=n_steps), **TOKENS).watch
-    assert watch.evaluate_every == watch.sample_every == watch.save_every == 1
+def test_how_often_a_run_is_looked_at():
+    """Steps -> steps between two evaluations, samples, checkpoints."""
+    expected = {
+        1: (1, 1, 1), 7: (1, 1, 1), 20: (2, 2, 2), 40: (5, 5, 5), 400: (10, 33, 33),
+        4_000: (100, 333, 333),
+    }  # fmt: skip
+    for n_steps, intervals in expected.items():
+        watch = build_run_config(RunSetup(n_steps=n_steps), **TOKENS).watch
+        assert (watch.evaluate_every, watch.sample_every, watch.save_every) == intervals, n_steps
 
 
 def test_of_a_large_model_only_the_newest_checkpoints_stay():
@@ -213,13 +219,15 @@ def test_the_form_needs_no_torch():
     assert done.stdout.strip() == "False"
 
 
-def test_the_world_is_the_text_of_the_starter():
+def test_the_world_is_the_text_of_the_starter(monkeypatch):
     from explorer.starter.documents import generate_documents
     from explorer.starter.recipe import SEED
 
+    assert sample_texts.WORLD_CHARACTERS == 2_000_000
+    monkeypatch.setattr(sample_texts, "WORLD_CHARACTERS", 50_000)
     text = SAMPLE_TEXTS["world"].read()
     assert text.startswith(next(generate_documents(SEED)).text + "\n\n")
-    assert 2_000_000 <= len(text) < 2_100_000
+    assert 50_000 <= len(text) < 60_000
 
 
 def test_the_vocabulary_that_is_shown_is_that_of_the_tokenizer():

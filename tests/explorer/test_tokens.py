@@ -35,7 +35,7 @@ def gpt2():
 texts = st.lists(st.one_of(st.sampled_from(HARD), st.text(max_size=6))).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(text=texts)
 def test_units_are_the_smallest_with_both_borders(gpt2, text):
     pieces = compute_token_pieces(gpt2, text)

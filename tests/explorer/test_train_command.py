@@ -1,10 +1,13 @@
 """`python -m explorer.train`: runs made and trained without a page, and what it refuses."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from explorer.train import main
 from explorer.training.event_log import read_events
-from explorer.training.events import Finished, Started
+from explorer.training.events import Finished, Started, Step
 from explorer.training.initial_weights import same_shape
 from explorer.training.run_folder import RunFolder
 from models.loading import load_model
@@ -102,3 +105,33 @@ def test_a_run_that_goes_on_says_so(tmp_path):
     assert main([str(run.path)]) == 0
     started = [e for e in read_events(run.events_file) if isinstance(e, Started)]
     assert [e.step for e in started] == [0, 2]
+
+
+def test_the_numbers_of_a_run_are_written_for_other_programs(tmp_path, monkeypatch, capsys):
+    run = make_tiny_run(tmp_path / "run", n_steps=2)
+    assert main([str(run.path)]) == 0
+    events = read_events(run.events_file)
+    csv, folder = tmp_path / "metrics.csv", tmp_path / "board"
+    sent = []
+    stand_in = SimpleNamespace(
+        init=lambda **said: sent.append(said),
+        log=lambda metrics, step: sent.append((step, metrics.get("loss"))),
+        finish=lambda: sent.append("end"),
+    )
+    monkeypatch.setitem(sys.modules, "trackio", stand_in)
+    words = ["--csv", str(csv), "--tensorboard", str(folder), "--trackio", "lessons"]
+    assert main([str(run.path), *words]) == 0
+    assert csv.read_text(encoding="utf-8").count("\n") == 1 + 3  # steps 0, 1, 2
+    (file,) = folder.iterdir()
+    assert file.name.startswith("events.out.tfevents")
+    losses = [event.loss for event in events if isinstance(event, Step)]
+    begun, *rows, end = sent
+    assert (begun["project"], begun["name"]) == ("lessons", run.title)
+    assert begun["config"]["data.context"] == str(run.read_config().data.context)
+    assert [loss for _, loss in rows if loss is not None] == losses
+    assert end == "end"
+    assert read_events(run.events_file) == events  # nothing was trained
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    assert main([str(run.path), "--trackio", "lessons"]) == 2
+    assert "pip install trackio" in capsys.readouterr().err
+    assert main([str(tmp_path / "none"), "--csv", str(csv)]) == 2

@@ -41,13 +41,13 @@ def make_sample(chance, text, letters, n):
 
 
 @pytest.mark.parametrize("n", [8, 9, 15])
-@pytest.mark.parametrize("seed", range(40))
-def test_random_texts(seed, n):
-    chance = random.Random(seed)
-    letters = chance.choice(["ab", "abcd\n", "你好abcdefgh \n", "aaaab"])
-    text = "".join(chance.choices(letters, k=chance.randint(0, 600)))
-    if text:
-        check(make_sample(chance, text, letters, n), text, n)
+def test_random_texts(n):
+    for seed in range(25):
+        chance = random.Random(seed)
+        letters = chance.choice(["ab", "abcd\n", "你好abcdefgh \n", "aaaab"])
+        text = "".join(chance.choices(letters, k=chance.randint(0, 600)))
+        if text:
+            check(make_sample(chance, text, letters, n), text, n)
     assert find_copied_spans("x" * 50, VerbatimIndex(text, min_chars=n)) == ()
 
 
@@ -61,15 +61,15 @@ def test_a_copy_of_the_verdict_is_found_with_its_line(data_folder):
     assert check(text[:2000], text, 30)[0].end == 2000
 
 
-@pytest.mark.parametrize("offset", range(30))
 @pytest.mark.parametrize("n", [29, 30])
-def test_the_shortest_copy_is_found_wherever_it_stands(offset, n):
+def test_the_shortest_copy_is_found_wherever_it_stands(n):
     text = "".join(map(chr, range(0x4E00, 0x4E00 + 200)))
-    sample = "." + text[70 + offset : 70 + offset + n] + "."
-    (span,) = find_copied_spans(sample, VerbatimIndex(text, min_chars=n))
-    assert (span.start, span.end, span.text_start) == (1, n + 1, 70 + offset)
-    shorter = "." + text[70 + offset : 70 + offset + n - 1] + "."
-    assert find_copied_spans(shorter, VerbatimIndex(text, min_chars=n)) == ()
+    for offset in range(30):
+        sample = "." + text[70 + offset : 70 + offset + n] + "."
+        (span,) = find_copied_spans(sample, VerbatimIndex(text, min_chars=n))
+        assert (span.start, span.end, span.text_start) == (1, n + 1, 70 + offset)
+        shorter = "." + text[70 + offset : 70 + offset + n - 1] + "."
+        assert find_copied_spans(shorter, VerbatimIndex(text, min_chars=n)) == ()
 
 
 def test_copies_that_overlap_go_on_from_each_other():
@@ -80,9 +80,9 @@ def test_copies_that_overlap_go_on_from_each_other():
 
 
 def test_a_text_that_repeats_itself():
-    text = "la " * 3_000
-    (span,) = find_copied_spans("so: " + "la " * 300, VerbatimIndex(text))
-    assert (span.start, span.end, span.text_start) == (3, 904, 2)
+    text = "la " * 600
+    (span,) = find_copied_spans("so: " + "la " * 100, VerbatimIndex(text))
+    assert (span.start, span.end, span.text_start) == (3, 304, 2)
 
 
 @pytest.mark.parametrize("sample", ["", "short"])

@@ -120,7 +120,7 @@ def test_random_strings(seed, start):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(text=st.text(min_size=1).map(lambda t: t.encode("utf-16", "ignore").decode("utf-16")))
 def test_any_string(text):
     if text:

@@ -108,7 +108,7 @@ def test_typed_special_tokens_stay_text(tokenizer, typed):
     assert chat.encode(user(typed), special=True).count(END) > 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     parts=st.lists(
         st.sampled_from(["<|im_end|>", "<|im_start|>", "<|eats|>", " ", "x", "\U00040000", "<|"])

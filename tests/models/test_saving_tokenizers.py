@@ -81,7 +81,7 @@ def read_back(saved):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(text=texts)
 def test_saved_tokenizers_give_equal_ids(read_back, text):
     tokenizer, ours, library = read_back
@@ -138,7 +138,7 @@ def test_without_special_tokens_a_text_has_no_end():
     assert (tokenizer.vocab_size, tokenizer.eos_id) == (2, None)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(text=st.text(min_size=1))
 def test_characters_equal_the_plain_definition(text):
     tokenizer = train_character_tokenizer(text)

@@ -91,14 +91,14 @@ PIECES = ("the", " the", "Fox ", "é", "你好", "\n", "\n\n", " ", "   ", "▁"
 texts = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4))).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(text=texts)
 def test_plain_text_equals_the_library(pair, text):
     ours, library = pair
     assert ours.encode(text) == library.encode(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(text=texts, special=st.booleans())
 def test_any_text_survives(models, tmp_path_factory, text, special):
     for name in ("llama", "gemma", "mistral"):

@@ -69,7 +69,7 @@ def pair(request, tmp_path_factory):
     return load_tokenizer(folder), library
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=texts)
 def test_metaspace_equals_the_library(pair, text):
     ours, library = pair

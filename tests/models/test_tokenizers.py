@@ -122,7 +122,7 @@ def test_special_tokens_are_parsed_only_when_asked(any_tokenizer):
         assert any_tokenizer.token_bytes(token) == text.encode()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=texts, special=st.booleans())
 def test_any_text_survives(gpt2, cl100k, smollm2, text, special):
     for tokenizer in (gpt2, cl100k, smollm2):
@@ -145,7 +145,7 @@ def test_bytes_that_the_vocabulary_lacks_are_known(gpt2, cl100k, smollm2):
     assert set("the quick brown 玛丽 🦙".encode()) <= bytes_with_a_token(smollm2)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=texts)
 def test_cl100k_equals_the_library_with_its_own_settings(cl100k, cl100k_reference, text):
     assert cl100k.encode(text, special=True) == cl100k_reference.encode(text, allowed_special="all")
@@ -165,7 +165,7 @@ def cl100k_reference():
         return tiktoken.Encoding(**public.cl100k_base())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=texts)
 def test_gpt2_equals_the_tokenizers_library(gpt2, gpt2_reference, text):
     assert gpt2.encode(text) == gpt2_reference.encode(text).ids
@@ -182,7 +182,7 @@ def gpt2_reference():
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=texts)
 def test_smollm2_equals_transformers(smollm2, smollm2_reference, text):
     for special in (False, True):
@@ -228,7 +228,7 @@ def test_a_million_characters(gpt2, cl100k, text):
     assert (gpt2.encode(text, special=True)[-2:-1] == [50256]) is ("<|" in text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(text=texts, n_blanks=st.integers(50_000, 50_100), special=st.booleans())
 def test_long_blanks_are_cut_like_short_ones(cl100k, cl100k_reference, text, n_blanks, special):
     text = f"{text}{' ' * n_blanks}{text}"
@@ -255,7 +255,7 @@ def test_byte_table_equals_the_library():
     assert token_text_to_bytes("你") == "你".encode()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_stream_equals_decode(gpt2, smollm2, data):
     for tokenizer in (gpt2, smollm2):

@@ -7,7 +7,7 @@ begin ─► the model is loaded ─► it reads ─► text and chips, as they 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,16 +21,27 @@ from components.tabs.chat.answer_view import (
     NO_CHIPS,
     NO_EXPORTS,
     make_chips,
-    make_exports,
+    make_csv,
     make_facts,
+    make_prompt_chips,
     make_status,
     make_table,
     make_waiting,
 )
-from components.tabs.chat.talk import Talk, make_conversation
+from components.tabs.chat.talk_list import list_talks
+from components.tabs.chat.talk_view import make_conversation
 from explorer.answer_snippet import make_answer_snippet
-from explorer.conversation import AnswerSettings, AnswerStep, stream_answer
-from explorer.errors import Stopped
+from explorer.conversation import (
+    AnswerSettings,
+    AnswerShare,
+    AnswerStep,
+    AnswerToken,
+    stream_answer,
+)
+from explorer.errors import ExplorerError, Stopped
+from explorer.openai_server import OpenAIServer
+from explorer.server_answer import stream_server_answer
+from explorer.talk import Answer, Talk
 
 TEXT_EVERY_S = 0.1
 CHIPS_EVERY_S = 0.2
@@ -41,6 +52,8 @@ TEXT_LONGER_S = 0.0003
 CHIPS_LONGER_S = 0.002
 
 Updates = dict[Any, Any]
+
+SERVER_PREFIX = "server:"  # what answers of a server are recorded with begins so
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +71,14 @@ class Parts:
         system: Instruction that stands before the conversation.
         form: Controls of `AnswerSettings`.
         format: The line that names the chat format.
-        chips: The last answer, token by token.
+        chips: An answer, token by token.
+        choice: One of its tokens, and what else could have come.
+        prompt: What the model read before it, as chips.
         working: The drawer below it.
+        talks: The list of conversations.
         talk: State: the conversation.
+        shown: State: number of the message whose tokens are shown; below 0 is the last.
+        picked: State: the chosen token of that message; below 0 is none.
     """
 
     view: gr.HTML
@@ -74,8 +92,31 @@ class Parts:
     form: Form
     format: gr.HTML
     chips: gr.HTML
+    choice: gr.HTML
+    prompt: gr.HTML
     working: Working
+    talks: gr.Dropdown
     talk: gr.State
+    shown: gr.State
+    picked: gr.State
+
+
+@dataclass(frozen=True)
+class ServerChoice:
+    """The server that answers in place of a model here.
+
+    Args:
+        server: The server.
+        model: Name that it gave its model.
+    """
+
+    server: OpenAIServer
+    model: str
+
+    @property
+    def source(self) -> str:
+        """What answers are recorded with; the key is no part of it."""
+        return f"{SERVER_PREFIX}{self.server.url}#{self.model}"
 
 
 @dataclass(frozen=True)
@@ -89,6 +130,8 @@ class Asking:
         system: Instruction that stands before the conversation.
         settings: How to answer.
         locale: Language of the reader.
+        server: The server that answers; None is a model here.
+        start: Tokens that the answer begins with: a branch.
     """
 
     work: str
@@ -97,6 +140,20 @@ class Asking:
     system: str
     settings: AnswerSettings
     locale: str
+    server: ServerChoice | None = None
+    start: tuple[AnswerToken, ...] = ()
+
+    def record(self, step: AnswerStep) -> Answer:
+        """How the answer came about."""
+        return Answer(
+            source=self.source if self.server is None else self.server.source,
+            settings=self.settings,
+            system=self.system,
+            tokens=step.tokens,
+            n_start=len(self.start),
+            finish=step.finish,
+            starts_inside=step.prompt.starts_inside,
+        )
 
 
 class Pace:
@@ -174,28 +231,50 @@ class AnswerWriter:
         Raises:
             Stopped: The visitor pressed Stop before the first token.
         """
-        store, slots, parts = self._ctx.store, self._ctx.slots, self._parts
-        text_pace, chips_pace = Pace(TEXT_EVERY_S), Pace(CHIPS_EVERY_S)
+        if asking.server is not None:
+            yield {self._parts.status: make_waiting(self._ctx, asking.locale, "asking_server")}
+            messages = asked.for_model(asking.system)
+            call = partial(stream_server_answer, asking.server.server, asking.server.model)
+            steps = call(messages, asking.settings, stopped=stopped)
+            yield from self._show(asked, asking, None, steps)
+            return
+        store, status = self._ctx.store, self._parts.status
         if store.summary(asking.source, asking.owner) is None:
-            yield {parts.status: make_waiting(self._ctx, asking.locale, "loading")}
+            yield {status: make_waiting(self._ctx, asking.locale, "loading")}
         with store.lease(asking.source, asking.owner, cancelled=stopped) as loaded:
-            yield {parts.status: make_waiting(self._ctx, asking.locale, "reading")}
+            yield {status: make_waiting(self._ctx, asking.locale, "reading")}
+            turn = partial(self._ctx.slots.turn, cancelled=stopped)
             steps = stream_answer(
                 loaded,
                 asked.for_model(asking.system),
                 asking.settings,
                 stopped=stopped,
-                turn=partial(slots.turn, cancelled=stopped),
+                share=AnswerShare(turn, self._ctx.memory, asking.work),
+                start=asking.start,
             )
-            with closing(steps):  # type: ignore[type-var]
-                chips = NO_CHIPS
+            yield from self._show(asked, asking, loaded, steps)
+
+    def _show(
+        self, asked: Talk, asking: Asking, loaded: Any, steps: Iterator[AnswerStep]
+    ) -> Iterator[Updates]:
+        """Text and chips as they come, not faster than a page can draw."""
+        text_pace, chips_pace = Pace(TEXT_EVERY_S), Pace(CHIPS_EVERY_S)
+        tokenizer = None if loaded is None else loaded.tokenizer
+        chips, step = NO_CHIPS, None
+        with closing(steps):  # type: ignore[type-var]
+            try:
                 for step in steps:
                     if step.finish is not None:
                         yield self._finish(asked, asking, loaded, step)
                     elif text_pace.due(TEXT_LONGER_S * len(step.tokens)):
                         if chips_pace.due(CHIPS_LONGER_S * len(step.tokens)):
-                            chips = make_chips(loaded.tokenizer, step.tokens)
+                            chips = make_chips(tokenizer, step.tokens)
                         yield self._progress(asked, asking, step, chips)
+            except GeneratorExit:  # the page was closed: what there is, is there after a reload
+                if step is not None and step.finish is None:
+                    so_far = replace(step, finish="stopped")
+                    self._keep(asked.answer(step.text, asking.record(so_far)), asking)
+                raise
 
     def _begin(self, asked: Talk, asking: Asking, unsent: Updates) -> Updates:
         parts = self._parts
@@ -212,29 +291,60 @@ class AnswerWriter:
 
     def _progress(self, asked: Talk, asking: Asking, step: AnswerStep, chips: str) -> Updates:
         parts = self._parts
+        answer = Answer(
+            source="", settings=asking.settings, starts_inside=step.prompt.starts_inside
+        )
         return {
-            parts.view: make_conversation(asked.answer(step.text), busy=True),
+            parts.view: make_conversation(asked.answer(step.text, answer), busy=True),
             parts.status: make_status(self._ctx, asking.locale, step),
             # also when they are the same: left out once, they would travel whole the next time
             parts.chips: chips,
         }
 
     def _finish(self, asked: Talk, asking: Asking, loaded: Any, step: AnswerStep) -> Updates:
-        if step.finish == "stopped" and not step.tokens:
+        if step.finish == "stopped" and not (step.text or step.tokens):
             raise Stopped("stopped before the first token")
-        ctx, parts, working = self._ctx, self._parts, self._parts.working
-        messages = asked.for_model(asking.system)
-        snippet = make_answer_snippet(asking.source, messages, asking.settings, step)
+        talk, listed = self._keep(asked.answer(step.text, asking.record(step)), asking)
         return {
-            **self._end(asked.answer(step.text)),
-            parts.status: make_status(ctx, asking.locale, step),
-            parts.chips: make_chips(loaded.tokenizer, step.tokens),
-            working.facts: make_facts(loaded, step),
-            working.table: make_table(ctx, asking.locale, loaded.tokenizer, step),
-            working.exports: make_exports(ctx, asking.locale, loaded, snippet, step),
+            **self._end(talk),
+            self._parts.status: make_status(self._ctx, asking.locale, step),
+            **self._numbers(asked, asking, loaded, step),
+            **listed,
+        }
+
+    def _keep(self, talk: Talk, asking: Asking) -> tuple[Talk, Updates]:
+        """Save the conversation; an answer that cannot be saved is shown all the same."""
+        try:
+            saved = self._ctx.talks.save(asking.owner, talk)
+        except ExplorerError as error:
+            return talk, {self._parts.card: card_for(self._ctx.words, asking.locale, error)}
+        listed = list_talks(self._ctx, asking.locale, asking.owner, saved.id)
+        return saved, {self._parts.talks: listed}
+
+    def _numbers(self, asked: Talk, asking: Asking, loaded: Any, step: AnswerStep) -> Updates:
+        """Chips, prompt and drawer of a whole answer."""
+        ctx, parts, working = self._ctx, self._parts, self._parts.working
+        tokenizer = None if loaded is None else loaded.tokenizer
+        snippet = None
+        if loaded is not None:
+            messages = asked.for_model(asking.system)
+            snippet = make_answer_snippet(
+                asking.source, messages, asking.settings, step, len(asking.start)
+            )
+        csv = make_csv(ctx, asking.locale, tokenizer, step.tokens)
+        known = loaded is not None and bool(step.tokens)
+        return {
+            parts.chips: make_chips(tokenizer, step.tokens),
+            parts.prompt: make_prompt_chips(tokenizer, step.prompt.ids) if known else None,
+            working.facts: make_facts(loaded, len(step.tokens)) if known else None,
+            working.table: make_table(ctx, asking.locale, tokenizer, step.tokens)
+            if step.tokens
+            else None,
+            working.exports: {"csv": csv, "png": None, "python": snippet} if csv else NO_EXPORTS,
         }
 
     def _end(self, talk: Talk) -> Updates:
+        """The conversation as it is now, at rest."""
         parts = self._parts
         return {
             parts.talk: talk,
@@ -245,10 +355,14 @@ class AnswerWriter:
         }
 
     def no_answer(self) -> Updates:
-        """Empty what shows the last answer's numbers."""
+        """Nothing is known of the tokens."""
         working = self._parts.working
         return {
             self._parts.chips: NO_CHIPS,
+            self._parts.choice: None,
+            self._parts.prompt: None,
+            self._parts.shown: -1,
+            self._parts.picked: -1,
             working.facts: None,
             working.table: None,
             working.exports: NO_EXPORTS,

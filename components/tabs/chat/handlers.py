@@ -8,12 +8,22 @@ from typing import Any
 import gradio as gr
 
 from components.context import AppContext
-from components.tabs.chat.answering import AnswerWriter, Asking, Parts, Updates
-from components.tabs.chat.talk import Talk, make_conversation
+from components.tabs.chat.answering import AnswerWriter, Asking, Parts, ServerChoice, Updates
+from components.tabs.chat.talk_list import list_talks
+from components.tabs.chat.talk_view import make_conversation
 from components.text import Words, locale_of
-from explorer.conversation import AnswerSettings, stream_answer
+from explorer.conversation import (
+    AnswerSettings,
+    AnswerShare,
+    AnswerStep,
+    choose_alternative,
+    stream_answer,
+)
 from explorer.errors import ConfigError
+from explorer.openai_server import OpenAIServer
+from explorer.server_answer import stream_server_answer
 from explorer.store_records import ModelSummary
+from explorer.talk import Talk
 
 EXAMPLE_KEYS = ("chat.example_france", "chat.example_number", "chat.example_haiku")
 # What the examples ask; the same in every language, because small models know English best.
@@ -46,11 +56,12 @@ class Handlers:
         model_id: str | None,
         owner: str | None,
         system: str,
+        server: ServerChoice | None,
         request: gr.Request,
         settings: AnswerSettings,
     ) -> Iterator[Updates]:
         """Send a message and write the answer."""
-        asking = self._asking(model_id, owner, system, request, settings)
+        asking = self._asking(model_id, owner, system, server, request, settings)
         if not (message or "").strip():
             yield self._advise(asking.locale, "empty")
             return
@@ -65,12 +76,13 @@ class Handlers:
         model_id: str | None,
         owner: str | None,
         system: str,
+        server: ServerChoice | None,
         request: gr.Request,
         settings: AnswerSettings,
     ) -> Iterator[Updates]:
         """Send one of the examples."""
         text = EXAMPLE_TEXTS[int(event._data["index"])]
-        asking = self._asking(model_id, owner, system, request, settings)
+        asking = self._asking(model_id, owner, system, server, request, settings)
         yield from self._writer.answer(talk, talk.ask(text), asking, {})
 
     def regenerate(
@@ -79,11 +91,12 @@ class Handlers:
         model_id: str | None,
         owner: str | None,
         system: str,
+        server: ServerChoice | None,
         request: gr.Request,
         settings: AnswerSettings,
     ) -> Iterator[Updates]:
         """Write the last answer anew; with the same settings and seed it is the same."""
-        asking = self._asking(model_id, owner, system, request, settings)
+        asking = self._asking(model_id, owner, system, server, request, settings)
         asked = talk.without_answer()
         if not asked.messages:
             yield self._advise(asking.locale, "nothing_to_regenerate")
@@ -96,6 +109,7 @@ class Handlers:
         model_id: str | None,
         owner: str | None,
         system: str,
+        server: ServerChoice | None,
         request: gr.Request,
         settings: AnswerSettings,
     ) -> Iterator[Updates]:
@@ -105,7 +119,7 @@ class Handlers:
             return
         settings = replace(settings, seed=(settings.seed + 1) % 2**31)
         yield {self._parts.form.controls["seed"]: settings.seed}
-        yield from self.regenerate(talk, model_id, owner, system, request, settings)
+        yield from self.regenerate(talk, model_id, owner, system, server, request, settings)
 
     def reword(
         self,
@@ -114,12 +128,13 @@ class Handlers:
         model_id: str | None,
         owner: str | None,
         system: str,
+        server: ServerChoice | None,
         request: gr.Request,
         settings: AnswerSettings,
     ) -> Iterator[Updates]:
         """Change one of the visitor's messages; the answers after it are written anew."""
         index, text = int(event._data["index"]), str(event._data["text"])
-        yield from self.edit(index, text, talk, model_id, owner, system, request, settings)
+        yield from self.edit(index, text, talk, model_id, owner, system, server, request, settings)
 
     def edit(
         self,
@@ -129,6 +144,7 @@ class Handlers:
         model_id: str | None,
         owner: str | None,
         system: str,
+        server: ServerChoice | None,
         request: gr.Request,
         settings: AnswerSettings,
     ) -> Iterator[Updates]:
@@ -137,7 +153,7 @@ class Handlers:
         Raises:
             ConfigError: There is no message of the visitor with this number.
         """
-        asking = self._asking(model_id, owner, system, request, settings)
+        asking = self._asking(model_id, owner, system, server, request, settings)
         if not (text or "").strip():
             yield self._advise(asking.locale, "empty")
             return
@@ -151,17 +167,80 @@ class Handlers:
             )
         yield from self._writer.answer(talk, talk.reworded(int(index), text), asking, {})
 
+    def choose(
+        self,
+        event: gr.EventData,
+        shown: int,
+        picked: int,
+        talk: Talk,
+        model_id: str | None,
+        owner: str | None,
+        system: str,
+        server: ServerChoice | None,
+        request: gr.Request,
+        settings: AnswerSettings,
+    ) -> Iterator[Updates]:
+        """Put another token in the place of the one that was picked, and go on from there."""
+        alternative = int(event._data["alternative"])
+        how = (talk, model_id, owner, system, server, request, settings)
+        yield from self.branch(shown, picked, alternative, *how)
+
+    def branch(
+        self,
+        index: float,
+        token: float,
+        alternative: float,
+        talk: Talk,
+        model_id: str | None,
+        owner: str | None,
+        system: str,
+        server: ServerChoice | None,
+        request: gr.Request,
+        settings: AnswerSettings,
+    ) -> Iterator[Updates]:
+        """Branch an answer: keep its tokens up to one, put an alternative there, and go on.
+
+        The branch is written by the model, with the settings and the seed, that wrote the answer.
+
+        Raises:
+            ConfigError: There is no such message, token or alternative.
+        """
+        at, k = len(talk.messages) - 1 if index < 0 else int(index), int(token)
+        answer = talk.messages[at].answer if 0 <= at < len(talk.messages) else None
+        if answer is None or not 0 <= k < len(answer.tokens):
+            raise ConfigError(
+                f"message {at} has no token {k}; give one of an answer, from 0",
+                code="chat-no-token",
+                index=at,
+                token=k,
+            )
+        start = (*answer.tokens[:k], choose_alternative(answer.tokens[k], int(alternative)))
+        asking = self._asking(model_id, owner, system, None, request, answer.settings)
+        asking = replace(asking, source=answer.source, system=answer.system, start=start)
+        yield from self._writer.answer(talk, talk.before(at), asking, {})
+
     def stop(self, request: gr.Request) -> None:
         """Stop the answer of this visitor that is being written; it ends after its next token."""
-        self._ctx.stops.stop(_work_of(request))
+        self._ctx.stops.stop(work_of(request))
 
-    def clear(self, request: gr.Request) -> Updates:
+    def clear(self, owner: str | None, request: gr.Request) -> Updates:
         """Begin a new conversation; an answer that is being written ends unseen."""
-        parts = self._parts
-        self._ctx.stops.supersede(_work_of(request))
+        self._ctx.stops.supersede(work_of(request))
+        return self.open_talk(Talk(), owner, request)
+
+    def open_talk(self, talk: Talk, owner: str | None, request: gr.Request) -> Updates:
+        """Show a conversation, at rest.
+
+        Args:
+            talk: The conversation.
+            owner: Of the visitor.
+            request: His request.
+        """
+        parts, visitor = self._parts, self._ctx.owner_of(owner, request)
         return {
-            parts.talk: Talk(),
-            parts.view: make_conversation(Talk()),
+            parts.talk: talk,
+            parts.view: make_conversation(talk),
+            parts.talks: list_talks(self._ctx, locale_of(request), visitor, talk.id),
             parts.status: None,
             parts.hint: None,
             parts.send: gr.Button(visible=True),
@@ -190,23 +269,41 @@ class Handlers:
         request: gr.Request,
         system: str = "",
         model: str = "",
+        server: str = "",
+        key: str = "",
         *,
         settings: AnswerSettings,
     ) -> dict[str, Any]:
-        """Answer one message; an empty `model` is the page's first, an empty `system` none."""
-        asking = self._asking(model or None, None, system, request, settings)
-        talk = Talk().ask(message)
-        with self._ctx.store.lease(asking.source, asking.owner) as loaded:
-            *_, last = stream_answer(
-                loaded, talk.for_model(system), settings, turn=self._ctx.slots.turn
-            )
+        """Answer one message; an empty `model` is the page's first, an empty `system` none.
+
+        With the address of an OpenAI-compatible `server`, `model` is the name that it knows.
+        """
+        chosen = self._server(server, key, model) if server.strip() else None
+        source = None if chosen else model or None
+        asking = self._asking(source, None, system, chosen, request, settings)
+        last = self._answer_whole(Talk().ask(message), asking)
         return {
             "text": last.text,
             "tokens": [asdict(token) for token in last.tokens],
             "finish": last.finish,
             "prompt_tokens": last.n_prompt_tokens,
             "context_length": last.context_length,
+            "notes": list(last.prompt.notes),
         }
+
+    def _answer_whole(self, talk: Talk, asking: Asking) -> AnswerStep:
+        messages = talk.for_model(asking.system)
+        if asking.server is not None:
+            called, name = asking.server.server, asking.server.model
+            *_, last = stream_server_answer(called, name, messages, asking.settings)
+            return last
+        with self._ctx.store.lease(asking.source, asking.owner) as loaded:
+            share = AnswerShare(turn=self._ctx.slots.turn)
+            *_, last = stream_answer(loaded, messages, asking.settings, share=share)
+        return last
+
+    def _server(self, url: str, key: str, model: str) -> ServerChoice:
+        return ServerChoice(OpenAIServer(url, key=key, rule=self._ctx.servers), model)
 
     @property
     def _thinking(self) -> Any:
@@ -217,13 +314,14 @@ class Handlers:
         model_id: str | None,
         owner: str | None,
         system: str,
+        server: ServerChoice | None,
         request: gr.Request,
         settings: AnswerSettings,
     ) -> Asking:
         source = self._ctx.source_of(model_id)
         visitor = self._ctx.owner_of(owner, request)
-        work, locale = _work_of(request), locale_of(request)
-        return Asking(work, source, visitor, system or "", settings, locale)
+        work, locale = work_of(request), locale_of(request)
+        return Asking(work, source, visitor, system or "", settings, locale, server)
 
     def _advise(self, locale: str, key: str, **facts: object) -> Updates:
         say = partial(self._ctx.words.say, locale)
@@ -244,6 +342,6 @@ def say_format(words: Words, locale: str, summary: ModelSummary) -> str:
     return words.say(locale, "chat.format_known", name=summary.chat_format)
 
 
-def _work_of(request: gr.Request) -> str:
+def work_of(request: gr.Request) -> str:
     """Id of what this visitor has running: his session, which no other page knows."""
     return f"chat-{request.session_hash}"

@@ -57,9 +57,7 @@ class DataHandlers:
         return TYPED, type_out(self._tunings.data.view(settings, upload))
 
     def read_data(self, *, settings: DataSettings) -> dict[str, Any]:
-        """Read a sample or typed rows: what they are, how many, which cannot be used, and how far
-        counting words gets.
-        """
+        """Read a sample or typed rows: what they are, which cannot be used, and a baseline."""
         if settings.data == UPLOADED:
             raise ConfigError(
                 "an upload needs the page; pass the rows as typed", code="run-no-upload"

@@ -1,4 +1,4 @@
-"""The panel "train": which model, which weights, which loss; the batch as it will be read; Start."""
+"""The panel "train": which model, weights and loss; the batch as it will be read; Start."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -44,8 +44,10 @@ MOST_LENGTH_BARS = 8
 
 
 class TrainHandlers:
-    """Handlers of the panel's events. Their inputs are: model, visitor, objective, uploaded file,
-    the form of the data, the form of the training.
+    """Handlers of the panel's events.
+
+    Inputs: model, visitor, objective, uploaded file, the request, the form of the data, the form of
+    the training.
 
     Args:
         ctx: The page's context.
@@ -76,8 +78,8 @@ class TrainHandlers:
         owner: str | None,
         _objective: str,
         upload: str | None,
-        *values: Any,
         request: gr.Request,
+        *values: Any,
     ) -> tuple[Any, ...]:
         """The batch as it will be read, and how many numbers are trained."""
         settings, setup = read_forms(values)
@@ -122,8 +124,8 @@ class TrainHandlers:
         owner: str | None,
         _objective: str,
         upload: str | None,
-        *values: Any,
         request: gr.Request,
+        *values: Any,
     ) -> Iterator[tuple[Any, ...]]:
         """Make the run, let it start, and turn to it."""
         settings, setup = read_forms(values)
@@ -143,8 +145,9 @@ class TrainHandlers:
     def start_run(
         self, data: str, model: str, settings: dict[str, Any], request: gr.Request
     ) -> dict[str, Any]:
-        """Fine-tune a model on a sample or on typed rows (`settings["typed"]`): makes a run and
-        lets it start. Further settings are those of the two forms, by their names.
+        """Fine-tune a model on a sample or on typed rows (`settings["typed"]`).
+
+        Makes a run and lets it start. Settings are those of the two forms, by their names.
         """
         named = {**settings, "data": data}
         chosen: DataSettings = read_form(DataSettings, named)

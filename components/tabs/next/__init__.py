@@ -4,7 +4,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.address import parse_number, parse_switch
+from components.address import parse_choice, parse_number, parse_switch
 from components.context import AppContext
 from components.errors import wire
 from components.forms import Form, build_form
@@ -12,11 +12,11 @@ from components.kit.examples import build_examples
 from components.kit.next_bars import dials_script
 from components.kit.page_style import build_page_style
 from components.tabs.asking import build_asking
-from components.tabs.next import bars, draws
+from components.tabs.next import bars, beam, draws, game, pairs, step
 from components.tabs.tab import Tab, TabHead, build_tab_head
 from explorer.next_token import SamplingSettings
 
-PANELS = ("bars", "draws")
+PANELS = ("bars", "draws", "pairs", "beam", "step", "game")
 FIRST_TEXT = "The capital of France is"
 EXAMPLE_KEYS = ("next.example_sure", "next.example_open", "next.example_nine")
 NINE_WORDS = """closer 4.51
@@ -57,6 +57,14 @@ def build(ctx: AppContext) -> None:
                 bars.build(asking, dials)
             with asking.tabs["draws"]:
                 n_draws = draws.build(asking, dials)
+            with asking.tabs["pairs"]:
+                pair = pairs.build(asking, dials)
+            with asking.tabs["beam"]:
+                width = beam.build(asking, dials.controls["seed"])
+            with asking.tabs["step"]:
+                step.build(asking, dials)
+            with asking.tabs["game"]:
+                game_text = game.build(asking, dials.controls["seed"])
     asking.wire({"text": text, "chat": chat, "logits": typed})
     _wire_dials(dials)
     ctx.address.register_panels("next", panels, PANELS)
@@ -64,7 +72,10 @@ def build(ctx: AppContext) -> None:
     ctx.address.register("next", "chat", chat, parse_switch)
     ctx.address.register("next", "logits", typed)
     ctx.address.register("next", "draws", n_draws, parse_number(10, 10_000))
-    for name, control in dials.controls.items():
+    ctx.address.register("next", "change", pair["change"], parse_choice(list(pairs.CHANGES)))
+    ctx.address.register("next", "length", pair["length"], parse_number(1, 100))
+    ctx.address.register("next", "game", game_text)
+    for name, control in {**dials.controls, **width.controls}.items():
         ends = parse_number(control.minimum, control.maximum)
         ctx.address.register("next", name, control, ends)
 

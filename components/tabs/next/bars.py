@@ -14,7 +14,7 @@ from components.kit.line import build_line
 from components.kit.next_bars import build_next_bars
 from components.kit.working import Working, build_working
 from components.next_routes import as_json
-from components.tabs.asking import Ask, Asking
+from components.tabs.asking import NO_EXPORTS, Ask, Asking
 from components.tabs.next.reading import read_logits, summarise
 from components.text import locale_of
 from explorer.inspector_snippets import make_next_snippet
@@ -60,8 +60,7 @@ def build(asking: Asking, dials: Form) -> None:
 def _wire(asking: Asking, dials: Form, parts: Parts) -> None:
     ctx, held = asking.ctx, asking.held["bars"]
     on = BarsHandlers(asking)
-    options: dict[str, Any] = {"card": asking.head.card, "words": ctx.words}
-    options["trigger_mode"] = "always_last"
+    options = asking.options
     inputs = [held, ctx.owner, *dials.inputs]
     read = with_form(on.read, SamplingSettings)
     wire(held.change, read, inputs, [parts.bars, *parts.drawer(), parts.kept], **options)
@@ -146,7 +145,7 @@ class BarsHandlers:
 
 
 def _no_drawer() -> tuple[Any, ...]:
-    return ("", None, None, {"csv": None, "png": None, "python": None})
+    return ("", None, None, dict(NO_EXPORTS))
 
 
 def make_facts(given: NextLogits) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.working import Working, build_working
-from components.tabs.asking import Ask, Asking
+from components.tabs.asking import NO_EXPORTS, Ask, Asking
 from components.tabs.next.figures import draws_message
 from components.tabs.next.reading import read_logits
 from components.text import locale_of
@@ -73,8 +73,7 @@ def build(asking: Asking, dials: Form) -> gr.Slider:
 def _wire(asking: Asking, dials: Form, parts: Parts) -> None:
     ctx, held = asking.ctx, asking.held["draws"]
     on = DrawsHandlers(asking)
-    options: dict[str, Any] = {"card": asking.head.card, "words": ctx.words}
-    options["trigger_mode"] = "always_last"
+    options = asking.options
     inputs = [held, asking.opened, parts.n_draws, ctx.owner, *dials.inputs]
     events = [held.change, parts.n_draws.change, *(c.change for c in dials.inputs)]
     wire(events, with_form(on.draw, SamplingSettings), inputs, parts.outputs(), **options)
@@ -104,7 +103,7 @@ class DrawsHandlers:
         if opened != "draws":
             return (gr.skip(),) * 5
         if not ask.text and not ask.logits:
-            return ("", None, None, None, {"csv": None, "png": None, "python": None})
+            return ("", None, None, None, dict(NO_EXPORTS))
         draws = self._draw(ask, int(n_draws), owner, request, settings)
         locale = locale_of(request)
         snippet = make_draws_snippet(

@@ -17,6 +17,7 @@ from explorer.training.by_hand import (
     TinySettings,
     TinyStep,
     parse_matrix,
+    parse_target,
     take_tiny_step,
 )
 from explorer.training.by_hand_snippet import make_by_hand_snippet
@@ -116,12 +117,12 @@ class ByHandHandlers:
         }
 
 
-def _read_net(x: str, w1: str, w2: str, target: str) -> TinyNet:
+def _read_net(x: str, w1: str, w2: str, target: str | None) -> TinyNet:
     return TinyNet(
         x=parse_matrix("x", x, (N_INPUTS,)),
         w1=parse_matrix("W1", w1, (N_HIDDEN, N_INPUTS)),
         w2=parse_matrix("W2", w2, (N_TOKENS, N_HIDDEN)),
-        target=int(target),
+        target=parse_target(target),
     )
 
 

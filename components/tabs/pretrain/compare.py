@@ -126,7 +126,8 @@ class CompareHandlers:
         self, chosen: list[str], run: str | None, owner: str | None, request: gr.Request
     ) -> Any:
         """The runs that can be chosen; at first the one looked at and the newest other."""
-        summaries = self._ctx.runs.list(self._ctx.owner_of(owner, request))
+        listed = self._ctx.runs.list(self._ctx.owner_of(owner, request))
+        summaries = [summary for summary in listed if summary.state != "broken"]
         known = [summary.id for summary in summaries]
         kept = [run_id for run_id in chosen if run_id in known]
         if not kept:

@@ -27,6 +27,7 @@ BUTTONS: dict[str, tuple[str, ...]] = {
     "stopped": ("resume",),
     "failed": ("resume",),
     "interrupted": ("resume",),
+    "broken": (),
 }
 ACTIONS = ("start", "pause", "resume", "keep", "stop")
 
@@ -50,7 +51,7 @@ class RunHandlers:
         """The page opens: the run of the address, else the last one, else the newest."""
         owned = self._list(self._ctx.owner_of(owner, request))
         known = [run_id for run_id in (asked, memory) if run_id and self._find(run_id) is not None]
-        newest = [summary.id for summary in owned[:1]]
+        newest = [summary.id for summary in owned if summary.state != "broken"][:1]
         return self.show(next(iter(known + newest), None), owner, request)
 
     def pick(self, owner: str | None, event: gr.EventData, request: gr.Request) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ _LIVE = """
 <div class="body" hidden>
 <div class="head"><span class="state" role="status"></span><span class="place"></span>
 <span class="links"><a class="button csv" download></a>
+<a class="button tensorboard" download></a>
 <a class="button zip" download hidden></a></span></div>
 <div class="bar" role="progressbar" aria-valuemin="0" aria-valuemax="100">
 <div class="fill"></div></div>
@@ -41,8 +42,9 @@ _LIVE_TEXTS = (
     *_TILES,
     *(f"{tile}_help" for tile in _TILES),
     *(f"{what}_{chart}" for what in ("chart", "line", "y") for chart in _CHARTS),
-    *("chart", "axis", "axis_steps", "axis_tokens", "x_steps", "x_tokens"),
+    *("chart", "axis", "axis_steps", "axis_tokens", "x_steps", "x_tokens", "no_points"),
     *("line_training", "line_validation", "line_lowest", "log", "smooth", "csv", "zip"),
+    *("tensorboard", "tensorboard_help"),
     *("progress", "empty", "steps", "place", "per_second", "hours", "minutes", "seconds"),
     *("failed", "failed_tensor", "interrupted", "lost_steps", "loading", "lost_connection"),
     "overfit",
@@ -55,6 +57,7 @@ _LIST_TEXTS = (
     "title",
     "none",
     "steps",
+    "validation",
     "name",
     "rename",
     "remove",
@@ -125,6 +128,7 @@ def make_run_list(
                 "step": summary.step,
                 "n_steps": summary.n_steps,
                 "detail": _say_detail(words, locale, summary),
+                "validation": summary.validation_loss,
             }
             for summary in summaries
         ],
@@ -133,8 +137,6 @@ def make_run_list(
 
 
 def _say_detail(words: Words, locale: str, summary: RunSummary) -> str:
-    parts = [short_count(summary.n_parameters), summary.text_name]
-    if summary.validation_loss is not None:
-        loss = f"{summary.validation_loss:.3f}"
-        parts.append(words.say(locale, "pretrain.runs.validation", loss=loss))
-    return " · ".join(parts)
+    if summary.state == "broken":
+        return words.say(locale, "pretrain.runs.broken")
+    return f"{short_count(summary.n_parameters)} · {summary.text_name}"

@@ -45,6 +45,7 @@ class Parts:
 
     form: Form
     upload: gr.UploadButton
+    upload_said: gr.HTML
     examples: gr.HTML
     watch_for: gr.HTML
     count: gr.HTML
@@ -53,6 +54,8 @@ class Parts:
     status: gr.HTML
     estimate: gr.Button
     start: gr.Button
+    cancel: gr.Button
+    warning: gr.HTML
     seen: gr.HTML
     working: Working
 
@@ -68,13 +71,15 @@ def build(ctx: AppContext) -> Parts:
         with gr.Column(elem_classes=["controls", "pretrain-controls"], min_width=0):
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="pretrain-examples")
             text, upload = _build_text_choice(ctx)
+            upload_said = build_line(words, elem_id="pretrain-upload-said", look="help")
             first = _build_part_of_form(ctx, FIRST)
             broken = _build_part_of_form(ctx, ("breakage",))
             watch_for = build_line(words, elem_id="pretrain-watch-for", look="help")
         with gr.Column(elem_classes=["figure"], min_width=0):
             count = build_line(words, elem_id="pretrain-count", look="heading")
             bars = build_bar_list(words, elem_id="pretrain-bars")
-            start, estimate = _build_buttons(ctx)
+            warning = build_line(words, elem_id="pretrain-warning", look="help")
+            start, estimate, cancel = _build_buttons(ctx)
             seen = build_seen(words, elem_id="pretrain-seen")
             status = build_line(words, elem_id="pretrain-status", look="help")
             cost = build_number_matrix(words, elem_id="pretrain-cost")
@@ -89,6 +94,7 @@ def build(ctx: AppContext) -> Parts:
     return Parts(
         form=Form(RunSetup, {name: controls[name] for name in vars(RunSetup())}),
         upload=upload,
+        upload_said=upload_said,
         examples=examples,
         watch_for=watch_for,
         count=count,
@@ -97,6 +103,8 @@ def build(ctx: AppContext) -> Parts:
         status=status,
         estimate=estimate,
         start=start,
+        cancel=cancel,
+        warning=warning,
         seen=seen,
         working=working,
     )
@@ -125,14 +133,17 @@ def _build_text_choice(ctx: AppContext) -> tuple[gr.Dropdown, gr.UploadButton]:
     return text, upload
 
 
-def _build_buttons(ctx: AppContext) -> tuple[gr.Button, gr.Button]:
+def _build_buttons(ctx: AppContext) -> tuple[gr.Button, gr.Button, gr.Button]:
     t = ctx.words.t
     with gr.Row(elem_classes=["button-row"]):
         start = gr.Button(
             t("pretrain.begin"), variant="primary", elem_id="pretrain-begin", min_width=0
         )
         estimate = gr.Button(t("pretrain.estimate"), elem_id="pretrain-estimate", min_width=0)
-    return start, estimate
+        cancel = gr.Button(
+            t("pretrain.cancel"), elem_id="pretrain-cancel", visible=False, min_width=0
+        )
+    return start, estimate, cancel
 
 
 def wire_panel(
@@ -160,7 +171,7 @@ def wire_panel(
     form, working = parts.form, parts.working
     inputs = [parts.upload, ctx.owner, *form.inputs]
     drawer = [working.facts, working.table, working.exports]
-    counted = [parts.count, parts.bars, parts.watch_for, *drawer]
+    counted = [parts.count, parts.warning, parts.bars, parts.watch_for, *drawer]
     plan = with_form(on.plan, RunSetup)
     asked = [control.change for control in form.controls.values()]
     for event in (*asked, parts.upload.upload, ctx.owner.change):
@@ -171,15 +182,17 @@ def wire_panel(
         source = [form.controls["size"], form.controls["recipe"]]
         wire(form.controls[name].input, on.refill, source, refilled, queue=False, **options)
     text = form.controls["text"]
-    wire(parts.upload.upload, on.choose_upload, [], [text], queue=False, **options)
+    told = [text, parts.upload_said]
+    wire(parts.upload.upload, on.choose_upload, [parts.upload], told, **options)
     wire(parts.examples.example, on.example, [], form.inputs, queue=False, **options)
     wire(parts.seen.seen, on.warm_up, [], [], **options)
     tokenizers = form.controls["tokenizer"]
     for event in (parts.seen.seen, tokenizers.focus):
         wire(event, on.list_tokenizers, [ctx.owner], [tokenizers], queue=False, **options)
-    cost = [parts.status, parts.cost]
+    cost = [parts.status, parts.cancel, parts.cost]
     wire(parts.estimate.click, with_form(on.estimate, RunSetup), inputs, cost, **options)
-    shown = [panels, parts.status, *live.outputs(choice)]
+    wire(parts.cancel.click, on.cancel, [], [], queue=False, **options)
+    shown = [panels, parts.status, parts.cancel, *live.outputs(choice)]
     wire(parts.start.click, with_form(on.begin, RunSetup), inputs, shown, **options)
     expose(with_form(on.begin_run, RunSetup), "pretrain_start")
     expose(with_form(on.estimate_run, RunSetup), "pretrain_estimate")

@@ -14,7 +14,7 @@ from components.context import AppContext
 from components.quantities import short_bytes, short_count, short_duration
 from components.tabs.pretrain.run_handlers import RunHandlers
 from components.text import locale_of
-from explorer.errors import ConfigError
+from explorer.errors import ConfigError, Stopped
 from explorer.run_records import PrepareStep
 from explorer.snippets import source_file_of
 from explorer.training.estimate import LLAMA2_7B_GPU_HOURS, Estimate, price_llama2_7b
@@ -75,9 +75,20 @@ class SetupHandlers:
         """The choices of the tokenizer, with those that this visitor keeps."""
         return gr.update(choices=list_run_tokenizers(self._ctx, owner, request))
 
-    def choose_upload(self) -> str:
-        """A file was uploaded: it is the text."""
-        return UPLOADED
+    def choose_upload(self, upload: str | None, request: gr.Request) -> tuple[str, str]:
+        """A file was uploaded: it is the text, if it can be one."""
+        found = self._ctx.runs.read_upload(Path(upload or ""))
+        said = self._ctx.words.say(
+            locale_of(request),
+            "pretrain.upload_said",
+            name=found.name,
+            characters=f"{found.n_characters:,}",
+        )
+        return UPLOADED, said
+
+    def cancel(self, request: gr.Request) -> None:
+        """End what is being prepared or measured."""
+        self._ctx.stops.stop(_work_of(request))
 
     def refill(self, size: str, recipe: str) -> tuple[Any, ...]:
         """Another size or recipe: settings that work for it."""
@@ -93,6 +104,7 @@ class SetupHandlers:
         say = self._ctx.words.say
         return (
             self._say_count(plan, locale),
+            self._say_warning(setup, locale),
             make_bars(plan, {name: say(locale, f"pretrain.part.{name}") for name in plan.parts}),
             say(locale, f"pretrain.watch.{setup.breakage}"),
             {
@@ -111,18 +123,17 @@ class SetupHandlers:
     ) -> Iterator[tuple[Any, ...]]:
         """Take one step on this machine, and say what all of them will cost."""
         locale = locale_of(request)
-        yield self._ctx.words.say(locale, "pretrain.estimating"), gr.skip()
+        yield self._ctx.words.say(locale, "pretrain.estimating"), _shown(True), gr.skip()
         setup = _with_upload(settings, upload)
         try:
-            found = self._ctx.runs.estimate(setup, watts=WATTS, price_per_hour=PRICE_PER_HOUR)
+            with self._ctx.stops.armed(_work_of(request)) as switch:
+                found = self._ctx.runs.estimate(
+                    setup, watts=WATTS, price_per_hour=PRICE_PER_HOUR, cancelled=switch.is_set
+                )
         except Exception:
-            yield "", None
+            yield "", _shown(False), None
             raise
-        fits = "fits" if found.fits else "too_large"
-        said = self._ctx.words.say(
-            locale, f"pretrain.estimate_{fits}", free=short_bytes(found.available_bytes)
-        )
-        yield said, self._cost(found, locale)
+        yield self._say_estimate(found, locale), _shown(False), self._cost(found, locale)
 
     def begin(
         self, upload: str | None, owner: str | None, request: gr.Request, settings: RunSetup
@@ -133,19 +144,26 @@ class SetupHandlers:
         n_shown = len(self._runs.show(None, owner, request))
         waiting = [gr.skip()] * n_shown
         if self._is_same_press(visitor, settings):
-            yield gr.skip(), gr.skip(), *waiting
+            yield gr.skip(), gr.skip(), gr.skip(), *waiting
             return
         run_id = None
         try:
-            for step in ctx.runs.create(_with_upload(settings, upload), visitor):
-                run_id = step.run_id
-                yield gr.skip(), self._say_step(step, locale), *waiting
+            setup = _with_upload(settings, upload)
+            with ctx.stops.armed(_work_of(request)) as switch:
+                for step in ctx.runs.create(setup, visitor, cancelled=switch.is_set):
+                    run_id = step.run_id
+                    yield gr.skip(), self._say_step(step, locale), _shown(True), *waiting
             assert run_id is not None
             ctx.runs.start(run_id, visitor)
+        except Stopped:
+            said = ctx.words.say(locale, "pretrain.prepare.cancelled")
+            yield gr.skip(), said, _shown(False), *waiting
+            return
         except Exception:
-            yield gr.skip(), "", *waiting
+            yield gr.skip(), "", _shown(False), *waiting
             raise
-        yield gr.Tabs(selected="live"), "", *self._runs.show(run_id, owner, request)
+        shown = self._runs.show(run_id, owner, request)
+        yield gr.Tabs(selected="live"), "", _shown(False), *shown
 
     def begin_run(self, request: gr.Request, *, settings: RunSetup) -> dict[str, Any]:
         """Train a model on a sample text: makes a run and lets it start."""
@@ -182,6 +200,28 @@ class SetupHandlers:
             parameters=short_count(plan.n_parameters),
             vocabulary=f"{plan.vocab_size:,}",
         )
+
+    def _say_warning(self, setup: RunSetup, locale: str) -> str:
+        """What can be trained and is hardly meant; the steps of epochs are not known yet."""
+        is_long = setup.epochs == 0 and setup.warmup_steps > setup.n_steps
+        if not is_long or setup.breakage == "no_warmup":
+            return ""
+        return self._ctx.words.say(
+            locale,
+            "pretrain.warmup_long",
+            warmup=f"{setup.warmup_steps:,}",
+            steps=f"{setup.n_steps:,}",
+            percent=f"{100 * setup.n_steps / setup.warmup_steps:.0f}",
+        )
+
+    def _say_estimate(self, found: Estimate, locale: str) -> str:
+        say = self._ctx.words.say
+        fits = "fits" if found.fits else "too_large"
+        said = say(locale, f"pretrain.estimate_{fits}", free=short_bytes(found.available_bytes))
+        if not found.was_busy:
+            return said
+        busy = say(locale, "pretrain.estimate_busy", percent=f"{100 * found.others_share:.0f}")
+        return f"{said} {busy}"
 
     def _table(self, plan: Plan, locale: str) -> dict[str, Any]:
         say = self._ctx.words.say
@@ -256,6 +296,15 @@ def make_cost_rows(found: Estimate) -> dict[str, tuple[str, str]]:
         ),
         "money": (f"${found.price:.4f}", f"${price_llama2_7b(BIG_MACHINE_PRICE):,.0f}"),
     }
+
+
+def _shown(visible: bool) -> gr.Button:
+    return gr.Button(visible=visible)
+
+
+def _work_of(request: gr.Request) -> str:
+    """A page prepares one thing at a time."""
+    return f"pretrain-{request.session_hash}"
 
 
 def _with_upload(setup: RunSetup, upload: str | None) -> RunSetup:

@@ -9,13 +9,14 @@ from components.api import expose
 from components.context import AppContext
 from components.errors import make_error_card, wire
 from components.kit.cards import build_note
+from components.kit.chips import build_token_chips
 from components.kit.examples import build_examples
-from components.kit.number_matrix import build_number_matrix
+from components.kit.line import build_line
 from components.kit.working import Working, build_working
 from components.tabs.tab import TabHead
 from components.tabs.tokens.drawer import Numbers, fill_drawer
 from components.text import locale_of
-from explorer.tokenizer_lab.before_bpe import RoundTrip, compare_round_trips
+from explorer.tokenizer_lab.before_bpe import KINDS, RoundTrip, compare_round_trips
 from explorer.tokenizer_lab.snippets import make_round_trip_snippet
 
 EXAMPLE_KEYS = (
@@ -35,8 +36,9 @@ EXAMPLE_TEXTS = (
 FORMULA = r"""
 $$\text{decode}(\text{encode}(x)) = x \quad \text{for every text } x \text{ only with bytes}$$
 """
-COLUMNS = ("vocabulary", "tokens", "pieces", "ids", "back", "exact")
-MOST_SHOWN = 160  # characters of a cell
+MOST_UNITS = 200
+MOST_SHOWN = 500  # characters of a text that comes back
+MARKS = ("<|unk|>", "<|endoftext|>")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +48,15 @@ class Parts:
     learnt: gr.Textbox
     text: gr.Textbox
     examples: gr.HTML
-    table: gr.HTML
+    titles: list[gr.HTML]
+    chips: list[gr.HTML]
+    said: list[gr.HTML]
     working: Working
 
     def outputs(self) -> list[Any]:
         """What `BeforeHandlers.show` fills."""
-        return [self.table, self.working.facts, self.working.table, self.working.exports]
+        drawer = [self.working.facts, self.working.table, self.working.exports]
+        return [*self.titles, *self.chips, *self.said, *drawer]
 
 
 def build(ctx: AppContext, head: TabHead, tab: gr.Tab) -> None:
@@ -78,10 +83,16 @@ def build(ctx: AppContext, head: TabHead, tab: gr.Tab) -> None:
             )
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="before-examples")
         with gr.Column(elem_classes=["figure"], min_width=0):
-            table = build_number_matrix(words, elem_id="before-table")
+            titles, chips, said = [], [], []
+            for kind in KINDS:
+                titles.append(build_line(words, elem_id=f"before-title-{kind}", look="heading"))
+                chips.append(
+                    build_token_chips(words, elem_id=f"before-chips-{kind}", readout="popover")
+                )
+                said.append(build_line(words, elem_id=f"before-said-{kind}", look="text"))
             working = build_working(words, elem_id="before-working", formula=FORMULA)
     build_note(words, "tokens.before.look_for", elem_id="before-note")
-    parts = Parts(learnt, text, examples, table, working)
+    parts = Parts(learnt, text, examples, titles, chips, said, working)
     on = BeforeHandlers(ctx)
     options: dict[str, Any] = {"card": head.card, "words": words}
     for event in (tab.select, learnt.change, text.change):
@@ -110,7 +121,6 @@ class BeforeHandlers:
         """Send the text through each tokenizer and back."""
         locale = locale_of(request)
         trips = compare_round_trips(learnt, text)
-        numbers = self._table(trips, locale)
         drawer = fill_drawer(
             self._ctx,
             self._lengths(trips, locale),
@@ -120,7 +130,12 @@ class BeforeHandlers:
             function=compare_round_trips,
             snippet=make_round_trip_snippet(learnt, text),
         )
-        return numbers.as_value(), *drawer
+        return (
+            *(self._title(trip, locale) for trip in trips),
+            *(_make_chips(trip) for trip in trips),
+            *(self._say(trip, locale) for trip in trips),
+            *drawer,
+        )
 
     def round_trips(self, learnt_from: str, text: str) -> list[dict[str, Any]]:
         """Send a text through words, words with unknowns, characters and bytes, and back."""
@@ -136,30 +151,23 @@ class BeforeHandlers:
             for trip in compare_round_trips(learnt_from, text)
         ]
 
-    def _table(self, trips: tuple[RoundTrip, ...], locale: str) -> Numbers:
+    def _title(self, trip: RoundTrip, locale: str) -> str:
         say = self._ctx.words.say
-        return Numbers(
-            corner="",
-            rows=[say(locale, f"tokens.before.kind_{trip.kind}") for trip in trips],
-            columns=[say(locale, f"tokens.before.column_{name}") for name in COLUMNS],
-            cells=[self._row(trip, locale) for trip in trips],
-            tokens=[4],
+        return say(
+            locale,
+            "tokens.before.title",
+            kind=say(locale, f"tokens.before.kind_{trip.kind}"),
+            vocabulary=f"{trip.vocab_size:,}",
+            tokens=f"{len(trip.ids):,}",
         )
 
-    def _row(self, trip: RoundTrip, locale: str) -> list[Any]:
+    def _say(self, trip: RoundTrip, locale: str) -> str:
+        """What comes back, or why nothing does."""
         say = self._ctx.words.say
-        vocabulary = f"{trip.vocab_size:,}"
         if trip.error is not None:
-            said = make_error_card(self._ctx.words, locale, trip.error)["text"]
-            return [vocabulary, "–", _cut(said), "–", "–", say(locale, "tokens.no")]
-        return [
-            vocabulary,
-            f"{len(trip.ids):,}",
-            _cut(" | ".join(trip.tokens)),
-            _cut(" ".join(map(str, trip.ids))),
-            _cut(trip.decoded),
-            say(locale, "tokens.yes" if trip.is_exact else "tokens.no"),
-        ]
+            return make_error_card(self._ctx.words, locale, trip.error)["text"]
+        key = "exact" if trip.is_exact else "lost"
+        return say(locale, f"tokens.before.{key}", text=_cut(trip.decoded), n=trip.n_unknown)
 
     def _lengths(self, trips: tuple[RoundTrip, ...], locale: str) -> Numbers:
         say = self._ctx.words.say
@@ -170,6 +178,12 @@ class BeforeHandlers:
             columns=[say(locale, f"tokens.before.column_{name}") for name in columns],
             cells=[[trip.vocab_size, len(trip.ids), trip.n_unknown] for trip in trips],
         )
+
+
+def _make_chips(trip: RoundTrip) -> dict[str, Any]:
+    shown = list(zip(trip.tokens, trip.ids, strict=True))[:MOST_UNITS]
+    units = [{"t": token, "ids": [i], "special": token in MARKS} for token, i in shown]
+    return {"units": units, "more": len(trip.ids) - len(units), "total": len(trip.ids)}
 
 
 def _cut(text: str) -> str:

@@ -99,7 +99,7 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
                 chips.append(
                     build_token_chips(words, elem_id=f"compare-chips-{i}", readout="popover")
                 )
-            gr.HTML(t("tokens.compare.languages"), elem_look="heading")
+            gr.HTML(t("tokens.compare.languages"), elem_classes=["heading"])
             languages = build_plotly_panel(
                 words, elem_id="compare-languages", label_key="tokens.compare.languages", height=360
             )

@@ -78,21 +78,21 @@ def build(ctx: AppContext, head: TabHead, tab: gr.Tab) -> None:
             map_words = _build_box(ctx, "map_words", EXAMPLES[0].map_words, lines=3)
             text = _build_box(ctx, "vector_text", EXAMPLES[0].text)
         with gr.Column(elem_classes=["figure"], min_width=0):
-            gr.HTML(t("tokens.embed.lookup"), elem_look="heading")
+            gr.HTML(t("tokens.embed.lookup"), elem_classes=["heading"])
             lookup_said = build_line(words, elem_id="embed-lookup-said", look="help")
             one_hot, matrix, product = (
                 build_number_matrix(words, elem_id=f"embed-{name}")
                 for name in ("one-hot", "matrix", "product")
             )
-            gr.HTML(t("tokens.embed.neighbours"), elem_look="heading")
+            gr.HTML(t("tokens.embed.neighbours"), elem_classes=["heading"])
             neighbours_said = build_line(words, elem_id="embed-neighbours-said", look="help")
             neighbours = build_bar_list(words, elem_id="embed-neighbours", clickable=True)
-            gr.HTML(t("tokens.embed.map"), elem_look="heading")
+            gr.HTML(t("tokens.embed.map"), elem_classes=["heading"])
             map_said = build_line(words, elem_id="embed-map-said", look="help")
             map_ = build_plotly_panel(
                 words, elem_id="embed-map", label_key="tokens.embed.map", height=380
             )
-            gr.HTML(t("tokens.embed.vectors"), elem_look="heading")
+            gr.HTML(t("tokens.embed.vectors"), elem_classes=["heading"])
             vectors_said = build_line(words, elem_id="embed-vectors-said", look="help")
             vectors = build_number_matrix(words, elem_id="embed-vectors")
             working = build_working(

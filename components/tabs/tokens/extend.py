@@ -11,17 +11,17 @@ from components.context import AppContext
 from components.errors import wire
 from components.kit.bars import build_bar_list
 from components.kit.cards import build_note
+from components.kit.chips import build_token_chips
 from components.kit.examples import build_examples
 from components.kit.line import build_line
-from components.kit.number_matrix import build_number_matrix
 from components.kit.working import Working, build_working
 from components.tabs.tab import TabHead
 from components.tabs.tokens.choice import TokenizerChoice, list_choices, open_tokenizer
 from components.tabs.tokens.drawer import Numbers, fill_drawer
 from components.text import locale_of
+from components.token_units import make_units
 from explorer.tokenizer_lab.extension import (
     NEW_ROWS,
-    ExtendedIds,
     GrownModel,
     NextToken,
     compare_extended,
@@ -30,6 +30,7 @@ from explorer.tokenizer_lab.extension import (
     read_new_tokens,
 )
 from explorer.tokenizer_lab.snippets import make_model_snippet
+from explorer.tokens import TokenUnit
 
 EXAMPLE_KEYS = (
     "tokens.extend.example_two",
@@ -41,6 +42,7 @@ EXAMPLES = (
     ("<|tool_call|>\n<|tool_result|>", "The weather tool says: <|tool_result|> It is"),
     ("antidisestablishmentarianism", "The longest word is antidisestablishmentarianism, and"),
 )
+MOST_IDS = 200
 FORMULA = r"""
 $$E \in \mathbb{R}^{V \times D} \;\to\; \begin{pmatrix} E \\ E_{\text{new}} \end{pmatrix}
 \in \mathbb{R}^{(V + n) \times D} \qquad
@@ -56,8 +58,9 @@ class Parts:
     text: gr.Textbox
     rows: gr.Radio
     examples: gr.HTML
-    ids: gr.HTML
     said: gr.HTML
+    ids: list[gr.HTML]
+    chips: list[gr.HTML]
     grow: gr.Button
     grown: gr.HTML
     before: gr.HTML
@@ -103,7 +106,12 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
             )
         with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id="extend-said", look="heading")
-            ids = build_number_matrix(words, elem_id="extend-ids")
+            ids, chips = [], []
+            for name in ("before", "after"):
+                chips.append(
+                    build_token_chips(words, elem_id=f"extend-chips-{name}", readout="popover")
+                )
+                ids.append(build_line(words, elem_id=f"extend-ids-{name}", look="help"))
             with gr.Row(elem_classes=["button-row"]):
                 grow = gr.Button(
                     t("tokens.extend.grow"), variant="primary", elem_id="extend-grow", min_width=0
@@ -111,14 +119,14 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
                 keep = gr.Button(t("tokens.extend.keep"), elem_id="extend-keep", min_width=0)
             kept = build_line(words, elem_id="extend-kept", look="help")
             grown = build_line(words, elem_id="extend-grown", look="text")
-            gr.HTML(t("tokens.extend.before"), elem_look="heading")
+            gr.HTML(t("tokens.extend.before"), elem_classes=["heading"])
             before = build_bar_list(words, elem_id="extend-before")
-            gr.HTML(t("tokens.extend.after"), elem_look="heading")
+            gr.HTML(t("tokens.extend.after"), elem_classes=["heading"])
             after = build_bar_list(words, elem_id="extend-after")
             working = build_working(words, elem_id="extend-working", formula=FORMULA)
     build_note(words, "tokens.extend.look_for", elem_id="extend-note")
     parts = Parts(
-        new, text, rows, examples, ids, said, grow, grown, before, after, keep, kept, working
+        new, text, rows, examples, said, ids, chips, grow, grown, before, after, keep, kept, working
     )
     _wire(ctx, head, parts, choice, tab)
     ctx.address.register("tokens", "new", new)
@@ -131,7 +139,7 @@ def _wire(
     on = ExtendHandlers(ctx)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     asked = [parts.new, parts.text, choice.one, ctx.model_id, ctx.owner]
-    shown = [parts.said, parts.ids]
+    shown = [parts.said, *parts.chips, *parts.ids]
     for event in (tab.select, parts.new.change, parts.text.change, choice.one.change):
         wire(event, on.show, asked, shown, trigger_mode="always_last", **options)
     filled = [parts.new, parts.text]
@@ -167,7 +175,7 @@ class ExtendHandlers:
         model_id: str | None,
         owner: str | None,
         request: gr.Request,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Any, ...]:
         """Ids of the text before and after."""
         tokenizer = open_tokenizer(self._ctx, choice, model_id, owner, request)
         found, locale = compare_extended(tokenizer, read_new_tokens(new), text), locale_of(request)
@@ -179,7 +187,13 @@ class ExtendHandlers:
             after=len(found.after),
             listed=listed,
         )
-        return said, self._table(found, locale)
+        sides = (("before", found.before), ("after", found.after))
+        return (
+            said,
+            _make_chips(found.before_units),
+            _make_chips(found.after_units),
+            *(self._say_ids(name, ids, locale) for name, ids in sides),
+        )
 
     def grow(
         self,
@@ -239,7 +253,12 @@ class ExtendHandlers:
     ) -> dict[str, Any]:
         """Ids of a text before and after tokens (one a line) are added to a tokenizer."""
         opened = open_tokenizer(self._ctx, tokenizer or None, None, None, request)
-        return asdict(compare_extended(opened, read_new_tokens(new_tokens), text))
+        found = compare_extended(opened, read_new_tokens(new_tokens), text)
+        return {
+            "new_ids": found.new_ids,
+            "before": list(found.before),
+            "after": list(found.after),
+        }
 
     def grow_model(
         self, new_tokens: str, text: str, rows: str, request: gr.Request
@@ -273,19 +292,12 @@ class ExtendHandlers:
             equal=say(locale, "tokens.yes" if found.old_rows_equal else "tokens.no"),
             tied=say(locale, "tokens.yes" if found.is_tied else "tokens.no"),
             change=f"{found.largest_logit_change:.1e}",
-            share=f"{found.new_probability:.3%}",
+            share=f"{found.new_probability:.1e}",
         )
 
-    def _table(self, found: ExtendedIds, locale: str) -> dict[str, Any]:
-        say = self._ctx.words.say
-        names = ("before", "after")
-        parts = ((found.before_labels, found.before), (found.after_labels, found.after))
-        return Numbers(
-            corner="",
-            rows=[say(locale, f"tokens.extend.row_{name}") for name in names],
-            columns=[say(locale, f"tokens.extend.column_{name}") for name in ("tokens", "ids")],
-            cells=[[" | ".join(labels), " ".join(map(str, ids))] for labels, ids in parts],
-        ).as_value()
+    def _say_ids(self, name: str, ids: tuple[int, ...], locale: str) -> str:
+        shown = " ".join(map(str, ids[:MOST_IDS])) + (" …" if len(ids) > MOST_IDS else "")
+        return f"{self._ctx.words.say(locale, f'tokens.extend.row_{name}')}: {shown}"
 
     def _predictions(self, found: GrownModel, locale: str) -> Numbers:
         say = self._ctx.words.say
@@ -298,6 +310,13 @@ class ExtendHandlers:
             cells=[[a.label, a.probability, b.label, b.probability] for a, b in both],
             digits=6,
         )
+
+
+def _make_chips(units: tuple[TokenUnit, ...]) -> dict[str, Any]:
+    shown = units[:MOST_IDS]
+    more = sum(len(unit.ids) for unit in units[MOST_IDS:])
+    total = sum(len(unit.ids) for unit in units)
+    return {"units": make_units(shown), "more": more, "total": total}
 
 
 def _make_bars(tokens: tuple[NextToken, ...]) -> dict[str, Any]:

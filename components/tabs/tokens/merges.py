@@ -86,7 +86,7 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
                 elem_id="merges-word",
             )
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="merges-examples")
-            gr.HTML(t("tokens.merges.split"), elem_look="heading")
+            gr.HTML(t("tokens.merges.split"), elem_classes=["heading"])
             split = build_number_matrix(words, elem_id="merges-split")
         with gr.Column(elem_classes=["figure"], min_width=0):
             stepper = build_stepper(words, elem_id="merges-stepper")

@@ -79,14 +79,18 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice) -> None:
             text_choice, text, upload = _build_text(ctx)
             form = build_form(words, BpeSetup, prefix=PREFIX, elem_id="train")
         with gr.Column(elem_classes=["figure"], min_width=0):
-            begin = gr.Button(
-                words.t("tokens.train.begin"), variant="primary", elem_id="train-begin", min_width=0
-            )
+            with gr.Row(elem_classes=["button-row"]):
+                begin = gr.Button(
+                    words.t("tokens.train.begin"),
+                    variant="primary",
+                    elem_id="train-begin",
+                    min_width=0,
+                )
             status = build_line(words, elem_id="train-status", look="help")
             stepper = build_stepper(words, elem_id="train-stepper")
             said = build_line(words, elem_id="train-said", look="heading")
             bars = build_bar_list(words, elem_id="train-pairs")
-            gr.HTML(words.t("tokens.train.curve"), elem_look="heading")
+            gr.HTML(words.t("tokens.train.curve"), elem_classes=["heading"])
             curve = build_plotly_panel(
                 words, elem_id="train-curve", label_key="tokens.train.curve", height=280
             )
@@ -107,7 +111,10 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice) -> None:
 def _build_text(ctx: AppContext) -> tuple[gr.Dropdown, gr.Textbox, gr.UploadButton]:
     t = ctx.words.t
     text_choice = gr.Dropdown(
-        [(t(f"tokens.train.text_{name}"), name) for name in TEXTS],
+        [
+            (t("tokens.train.text_own"), OWN_TEXT),
+            *((t(f"pretrain.text.{name}"), name) for name in TEXTS if name != OWN_TEXT),
+        ],
         value=OWN_TEXT,
         label=t("tokens.train.source"),
         elem_id="train-source",

@@ -153,7 +153,6 @@ class TrainHandlers:
     def _show(
         self, training: BpeTraining, text: str, source: str, setup: BpeSetup, locale: str
     ) -> tuple[Any, ...]:
-        last = len(training.steps) - 1
         drawer = fill_drawer(
             self._ctx,
             self._table(training, locale),
@@ -168,8 +167,8 @@ class TrainHandlers:
         )
         return (
             self._say_status(training, locale),
-            {"index": max(0, last), "count": len(training.steps)},
-            *self._at(training, last, locale),
+            {"index": 0, "count": len(training.steps)},
+            *self._at(training, 0, locale),
             self._curve(training, locale),
             *drawer,
             self._ctx.results.put(training),
@@ -210,7 +209,7 @@ class TrainHandlers:
         )
         bars = [
             {
-                "label": " + ".join(self._readable(training, part) for part in pair.pair),
+                "label": "⊕".join(self._readable(training, part) for part in pair.pair),
                 "value": pair.count,
                 "note": say(locale, "tokens.train.chosen") if pair.pair == step.pair else "",
             }

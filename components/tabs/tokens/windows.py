@@ -21,7 +21,6 @@ from components.tabs.tokens.drawer import Numbers, fill_drawer
 from components.text import locale_of
 from explorer.tokenizer_lab.snippets import make_tokenizer_snippet
 from explorer.tokenizer_lab.window_view import (
-    SHOWN_ROWS,
     WindowSetup,
     WindowView,
     compute_window_view,
@@ -91,7 +90,7 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
         with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id="windows-said", look="text")
             strip = build_window_strip(words, elem_id="windows-strip")
-            gr.HTML(t("tokens.windows.batches"), elem_look="heading")
+            gr.HTML(t("tokens.windows.batches"), elem_classes=["heading"])
             batches = build_number_matrix(words, elem_id="windows-batches")
             working = build_working(words, elem_id="windows-working", formula=FORMULA)
     build_note(words, "tokens.windows.look_for", elem_id="windows-note")
@@ -189,17 +188,17 @@ class WindowHandlers:
 
     def _strip(self, view: WindowView, locale: str) -> dict[str, Any]:
         """The windows that begin under the tokens shown, in the order of the text."""
-        batch_of = {
-            window: number
-            for number, batch in zip(view.batch_numbers, view.batches, strict=True)
-            for window in batch.windows
-        }
-        starts = range(0, min(len(view.labels), view.n_windows * view.stride), view.stride)
-        rows = [
-            {"name": str(i), "start": start, "batch": batch_of.get(i, i)}
-            for i, start in enumerate(starts[:SHOWN_ROWS])
-        ]
-        more = self._ctx.words.say(
+        say = self._ctx.words.say
+        rows = []
+        for window, batch in enumerate(view.batch_of):
+            start = window * view.stride
+            if start < len(view.labels):
+                left_out = say(locale, "tokens.windows.left_out")
+                named = say(locale, "tokens.windows.in_batch", batch=(batch or 0) + 1)
+                label = left_out if batch is None else named
+                row = {"name": str(window), "start": start, "batch": batch, "label": label}
+                rows.append(row)
+        more = say(
             locale,
             "tokens.windows.more",
             windows=f"{len(rows):,}",

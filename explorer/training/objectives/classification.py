@@ -20,7 +20,7 @@ from explorer.datasets.examples import Example
 from explorer.errors import DataError
 from explorer.training.answer_rows import AnswerRow
 from explorer.training.objectives.objective import IGNORED, Batch, Objective, TrainingData
-from explorer.training.row_examples import get_tuning, pad_of, read_part
+from explorer.training.objectives.row_examples import get_tuning, pad_of, read_part
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder, TuningPart
 from models.tokenizers import Tokenizer, load_tokenizer

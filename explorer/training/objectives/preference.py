@@ -25,8 +25,7 @@ from explorer.training.objectives.objective import (
     Scores,
     TrainingData,
 )
-from explorer.training.preference_losses import PREFERENCE_LOSSES, AnswerLogProbs
-from explorer.training.row_examples import (
+from explorer.training.objectives.row_examples import (
     collate_rows,
     get_tuning,
     make_writer,
@@ -34,6 +33,7 @@ from explorer.training.row_examples import (
     read_part,
     write_rows,
 )
+from explorer.training.preference_losses import PREFERENCE_LOSSES, AnswerLogProbs
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder, TuningPart
 from explorer.training.tuning_config import TuningConfig

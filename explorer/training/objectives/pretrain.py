@@ -71,9 +71,9 @@ def _open_part(run: RunFolder, config: RunConfig, part: str) -> WindowExamples:
         ids = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise JobError(
-            f"{path.name} of run {run.id} cannot be read ({error}); start a new run",
+            f"{path.name} of the run {run.title} cannot be read ({error}); start a new run",
             code="run-file",
-            run=run.id,
+            run=run.title,
             file=path.name,
             problem=str(error),
         ) from None

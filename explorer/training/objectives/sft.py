@@ -12,7 +12,7 @@ from __future__ import annotations
 from explorer.training.answer_rows import pack_rows
 from explorer.training.objectives.objective import Objective, TrainingData
 from explorer.training.objectives.pretrain import compute_loss_sum
-from explorer.training.row_examples import (
+from explorer.training.objectives.row_examples import (
     RowExamples,
     get_tuning,
     make_writer,

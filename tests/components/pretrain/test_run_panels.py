@@ -4,11 +4,12 @@ import pytest
 from gradio_client.exceptions import AppError
 
 from components.context import Settings
+from components.model_bar import ModelBarHandlers
 from components.tabs.pretrain.live import ACTIONS as BUTTON_ORDER
 from components.tabs.pretrain.run_choice import parse_run_id
 from components.tabs.pretrain.run_handlers import ACTIONS, BUTTONS, RunHandlers
 from components.text import LOCALES, load_words
-from explorer.errors import JobError
+from explorer.errors import JobError, SourceError, TokenizerError
 from explorer.jobs.run_states import RunState
 from explorer.runs import Runs
 from explorer.store import ModelStore
@@ -126,3 +127,32 @@ def test_another_visitor_may_watch_by_the_link_and_change_nothing(home, trained,
 def test_an_address_without_an_id_is_left_out(text):
     with pytest.raises(ValueError, match="no id"):
         parse_run_id(text)
+
+
+def test_a_checkpoint_is_called_by_the_name_of_its_run_everywhere(ctx, trained):
+    source = f"run:{trained}@3"
+    assert ctx.store.tokenizer(source, "local").name == "small one @ 3"
+    assert ModelBarHandlers(ctx, None)._name(source) == "small one @ 3"
+    with pytest.raises(SourceError, match="small one @ 99 is no checkpoint"):
+        ctx.store.tokenizer(f"run:{trained}@99", "local")
+    with ctx.store.lease(source, "local") as loaded:
+        assert loaded.tokenizer.name == "small one @ 3"
+        with pytest.raises(TokenizerError, match="small one @ 3 has no token for"):
+            loaded.tokenizer.encode("\N{SNOWMAN}")
+
+
+def test_the_tensorboard_file_of_a_run_is_sent(page, trained):
+    import io
+    import urllib.request
+    import zipfile
+
+    url = f"{page[0]}glassbox/run/{trained}/tensorboard.zip"
+    with urllib.request.urlopen(url) as answer:
+        packed = zipfile.ZipFile(io.BytesIO(answer.read()))
+    (name,) = [name for name in packed.namelist() if "tfevents" in name]
+    assert b"gradient_norm" in packed.read(name)
+
+
+def test_what_is_of_another_kind_is_refused_in_plain_words(client, trained):
+    with pytest.raises(AppError, match="keep='yes' is not true or false; give one"):
+        client.predict(trained, "yes", api_name="/pretrain_stop")

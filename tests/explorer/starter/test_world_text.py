@@ -17,7 +17,7 @@ from tests.explorer.starter.world import LANGUAGES, SENTENCE_END, take, text_of
 
 # Computed once from the first 100 documents of seed 1 in both languages; a new hash means that the
 # starter model in assets/ was trained on other text than this code writes.
-RECORDED_SHA256 = "cf56335b722c2315e2f9008c2ebb69ea89730cded468bfd252b8fb0911972068"
+RECORDED_SHA256 = "b4d78545c40c53535dcadff5fd2798018a04e7000666f13fc9d369c27b71c334"
 
 
 def test_a_seed_gives_the_recorded_text():
@@ -61,7 +61,7 @@ def test_documents_and_sentences_are_diverse(language, training):
     assert len({document.text for document in documents}) == 2000
     sentences = [part for part in SENTENCE_END.split(text_of(documents)) if part]
     assert len(set(sentences)) / len(sentences) > 0.45  # measured: en 0.52, zh 0.49
-    assert len({document.kind for document in documents}) == 10
+    assert len({document.kind for document in documents}) == 9
 
 
 def test_a_third_of_the_tokens_is_chinese():

@@ -160,6 +160,22 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(whole, tmp_path)
     assert numbers(read_events(run.events_file)) == numbers(whole[1])
 
 
+def test_a_file_of_no_length_makes_a_checkpoint_be_passed_over(tmp_path):
+    """As a power cut leaves files that were never flushed; each of the files in turn."""
+    run = make_tiny_run(tmp_path)
+    stop_after(run, 10)
+    for path in sorted(run.checkpoint(10).iterdir()):
+        content = path.read_bytes()
+        path.write_bytes(b"")
+        events = train(run.path)
+        started = next(events)
+        events.close()
+        assert (started.step, started.damaged) == (5, ("step-00000010",)), path.name
+        (run.path / "aside-step-00000010").rename(run.checkpoint(10))
+        path.write_bytes(content)
+    assert train_all(run)[0].step == 10
+
+
 def test_a_checkpoint_of_another_architecture_is_passed_over(whole, tmp_path):
     import shutil
 
