@@ -6,11 +6,6 @@
 The scan switches off one head after the other (Michel et al. 2019, arXiv 1905.10650, section 3.2).
 What happens below the layer of a head does not change, so the pass begins there, and all heads of a
 layer are one batch: 270 heads of SmolLM2 at 64 tokens cost as much as 135 passes.
-
-Patching runs the model on a text and puts in, at one layer and token, what the stream was on
-another text (Meng et al. 2022, arXiv 2202.05262, section 2.1):
-
-    restored    (d_patched - d_corrupt) / (d_clean - d_corrupt),   d = logit(answer) - logit(other)
 """
 
 from __future__ import annotations
@@ -103,29 +98,6 @@ class HeadScan:
     def total(self) -> int:
         """Heads of the model."""
         return int(self.effects.size)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PatchResult:
-    """How much of an answer comes back, by layer and token.
-
-    Args:
-        restored: (layers, T): 0 as the corrupt text, 1 as the clean one.
-        labels: Of the corrupt text's tokens.
-        clean_labels: Of the clean text's.
-        answer: The token that the clean text makes likely.
-        other: The token that the corrupt text makes likely.
-        clean: Logit of the answer minus that of the other, on the clean text.
-        corrupt: On the corrupt one.
-    """
-
-    restored: NDArray[np.float64]
-    labels: tuple[str, ...]
-    clean_labels: tuple[str, ...]
-    answer: str
-    other: str
-    clean: float
-    corrupt: float
 
 
 def parse_changes(text: str) -> tuple[ChangeSpec, ...]:
@@ -304,86 +276,6 @@ def _losses_without_each_head(
     return np.array([_mean(_token_losses(row.log_softmax(-1), ids)) for row in logits])
 
 
-def compute_patching(
-    loaded: LoadedModel,
-    clean: str,
-    corrupt: str,
-    *,
-    turn: Turn = nullcontext,
-    stopped: Callable[[], bool] = lambda: False,
-) -> Iterator[PatchResult]:
-    """Put the stream of one text into another, layer by layer and token by token.
-
-    Both texts must have the same number of tokens. The answer is what the clean text makes
-    likeliest, the other what the corrupt text does.
-
-    Args:
-        loaded: Any decoder with its tokenizer.
-        clean: The text whose answer is to come back.
-        corrupt: The text into which the stream is put.
-        turn: Entered for each forward pass.
-        stopped: Asked before each layer.
-
-    Yields:
-        What is known after each layer; NaN where not tried yet.
-
-    Raises:
-        ConfigError: Texts of different lengths, or with the same answer.
-        Stopped: `stopped()` became true.
-    """
-    import torch
-
-    from models.trace import Trace
-
-    ids = [encode(loaded, text, SCAN_TOKENS) for text in (clean, corrupt)]
-    _check_lengths(ids)
-    record = ("blocks.*.resid_pre",)
-    traces, last = [Trace(record=record), Trace(record=record)], []
-    for row, trace in zip(ids, traces, strict=True):
-        with turn(), torch.inference_mode():
-            tokens = torch.tensor([row], device=loaded.model.device)
-            last.append(loaded.model(tokens, trace=trace, last_only=True)[0, -1].float())
-    answer, other = (int(logits.argmax()) for logits in last)
-    if answer == other:
-        raise ConfigError(
-            "both texts are continued with the same token, so there is nothing to bring back; "
-            "change a word that decides the answer",
-            code="lab-patch-same",
-        )
-    d_clean, d_corrupt = (float(logits[answer] - logits[other]) for logits in last)
-    restored = np.full((loaded.config.n_layers, len(ids[0])), np.nan)
-    say = loaded.tokenizer.decode
-    for layer in range(loaded.config.n_layers):
-        if stopped():
-            raise Stopped("the patching was stopped")
-        with turn(), torch.inference_mode():
-            logits = _patched(loaded, layer, traces)
-        difference = (logits[:, answer] - logits[:, other]).double().cpu().numpy()
-        restored[layer] = (difference - d_corrupt) / (d_clean - d_corrupt)
-        yield PatchResult(
-            restored=restored.copy(),
-            labels=tuple(say([i]) for i in ids[1]),
-            clean_labels=tuple(say([i]) for i in ids[0]),
-            answer=say([answer]),
-            other=say([other]),
-            clean=d_clean,
-            corrupt=d_corrupt,
-        )
-
-
-def _patched(loaded: LoadedModel, layer: int, traces: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Row t is the corrupt text with the clean stream at token t; logits after its last token."""
-    import torch
-
-    name = f"blocks.{layer}.resid_pre"
-    clean, corrupt = (trace[name] for trace in traces)
-    n = clean.shape[1]
-    stream = corrupt.expand(n, -1, -1).clone()
-    tokens = torch.arange(n, device=stream.device)
-    stream[tokens, tokens] = clean[0]
-    return loaded.model.continue_from(layer, stream)[:, -1].float()
-
-
 def encode(loaded: LoadedModel, text: str, most_tokens: int | None) -> list[int]:
     """Tokens of a text, with the model's own token in front where it was trained with one.
 
@@ -409,17 +301,6 @@ def encode(loaded: LoadedModel, text: str, most_tokens: int | None) -> list[int]
             limit=min(most_tokens, limit),
         )
     return ids[:limit]
-
-
-def _check_lengths(ids: Sequence[Sequence[int]]) -> None:
-    if len(ids[0]) != len(ids[1]):
-        raise ConfigError(
-            f"the texts have {len(ids[0])} and {len(ids[1])} tokens; patching puts token for "
-            "token, so choose words that make them equally long",
-            code="lab-patch-length",
-            first=len(ids[0]),
-            second=len(ids[1]),
-        )
 
 
 def _token_losses(log_probabilities: torch.Tensor, ids: Sequence[int]) -> NDArray[np.float64]:

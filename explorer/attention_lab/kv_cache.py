@@ -132,11 +132,11 @@ def trace_decoding(
         layer: Whose weights and keys are wanted.
         head: Query head.
         n_new: Tokens to add.
-        turn: Entered for each forward pass.
+        turn: Entered for each pass.
 
     Raises:
         ConfigError: No text, or no such layer or head.
-        ContextError: The prompt has more than `MOST_PROMPT` tokens.
+        ContextError: The prompt is too long.
     """
     import torch
 
@@ -145,29 +145,25 @@ def trace_decoding(
 
     check_index("layer", layer, loaded.config.n_layers)
     check_index("head", head, loaded.config.attention.n_heads)
-    ids = encode(loaded, text, MOST_PROMPT)
-    n_new = min(n_new, loaded.config.context_length - len(ids))
-    model, total = loaded.model, len(ids) + n_new
+    model, ids = loaded.model, encode(loaded, text, MOST_PROMPT)
+    total = min(len(ids) + n_new, loaded.config.context_length)
     cache = KVCache(model.config, 1, total, dtype=model.dtype, device=model.device)
     names = (f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.k")
     pattern, keys = np.zeros((total, total), np.float32), []
     steps, new, logits_seen = [], ids, []
     shared = head // loaded.config.attention.group_size
-    for _ in range(n_new + 1):
+    for _ in range(total - len(ids) + 1):
         before = int(cache.lengths[0])
         trace = Trace(record=names)
         with turn(), torch.inference_mode():
             logits = model(torch.tensor([new], device=model.device), cache=cache, trace=trace)
-        rows = trace[names[0]][0, head].float().cpu().numpy()
-        after = before + len(new)
+        rows, after = _as_array(trace[names[0]][0, head]), before + len(new)
         pattern[before:after, : rows.shape[1]] = rows
-        found = trace[names[1]][0]
-        keys.append(found[min(shared, len(found) - 1), :, :SHOWN_WIDTH].float().cpu().numpy())
+        keys.append(_as_array(trace[names[1]][0, shared, :, :SHOWN_WIDTH]))
         logits_seen.append(logits[0, -1].float())
-        chosen = int(logits[0, -1].argmax())
-        steps.append(_describe(loaded, layer, before, after, chosen))
-        new = [chosen]
-        ids = [*ids, chosen]
+        new = [int(logits[0, -1].argmax())]
+        steps.append(_describe(loaded, layer, before, after, new[0]))
+        ids = [*ids, *new]
     read = ids[:-1]  # the last one was foreseen, and not read
     return Decoding(
         labels=tuple(loaded.tokenizer.decode([i]) for i in read),
@@ -179,6 +175,10 @@ def trace_decoding(
         window=_window_of(loaded, layer),
         largest_difference=_compare(loaded, read, logits_seen, turn),
     )
+
+
+def _as_array(tensor: torch.Tensor) -> NDArray[np.float32]:
+    return tensor.float().cpu().numpy()
 
 
 def _describe(loaded: LoadedModel, layer: int, before: int, after: int, chosen: int) -> DecodeStep:

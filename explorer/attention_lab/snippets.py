@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from explorer.attention_lab import ablation, experts, flash, kv_cache, masks, variants, ways_timing
+from explorer.attention_lab import (
+    ablation,
+    experts,
+    flash,
+    kv_cache,
+    masks,
+    patching,
+    variants,
+    ways_timing,
+)
 from explorer.attention_lab.head_kinds import compute_head_kinds, compute_random_maps
 from explorer.attention_maps import compute_attention
 from explorer.snippets import make_snippet, say_load, say_text
@@ -93,9 +102,9 @@ def make_scan_snippet(source: str, text: str) -> str:
 
 def make_patching_snippet(source: str, clean: str, corrupt: str) -> str:
     """Python that puts the stream of one text into another."""
-    call = f"{ablation.compute_patching.__name__}({say_load(source)}, {clean!r}, {corrupt!r})"
+    call = f"{patching.compute_patching.__name__}({say_load(source)}, {clean!r}, {corrupt!r})"
     return make_snippet(
-        (ablation.compute_patching,),
+        (patching.compute_patching,),
         "from models import load_model",
         "",
         f"for patched in {call}:",

@@ -14,13 +14,12 @@ from components.text import locale_of
 from explorer.attention_lab.ablation import (
     AblationResult,
     HeadScan,
-    PatchResult,
     compute_ablation,
-    compute_patching,
     parse_changes,
     scan_heads,
 )
 from explorer.attention_lab.head_kinds import rank_heads
+from explorer.attention_lab.patching import PatchResult, compute_patching
 from explorer.attention_lab.snippets import (
     make_ablation_snippet,
     make_patching_snippet,

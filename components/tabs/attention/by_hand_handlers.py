@@ -175,7 +175,7 @@ class HandHandlers:
         return (
             f"{number}. {say(locale, f'attention.hand.stage.{stage.key}')}",
             stage.formula,
-            f"```python\n{stage.code}\n```",
+            f"```python\n{stage.torch_line}\n```",
             matrices_value(items),
             self._said(stage, hand, state, word, predict, locale),
             *fill_drawer(self._ctx, drawer),

@@ -16,7 +16,7 @@ class Stage:
         key: Of its words, `attention.hand.stage.<key>` and `attention.hand.said.<key>`.
         show: Matrices, in order; those in `fixed` cannot be changed.
         formula: KaTeX.
-        code: The matching PyTorch.
+        torch_line: The matching PyTorch.
         guess: The matrix whose row is hidden with "predict first", or None.
         fixed: Matrices that are shown but not changed here.
     """
@@ -24,7 +24,7 @@ class Stage:
     key: str
     show: tuple[str, ...]
     formula: str
-    code: str
+    torch_line: str
     guess: str | None = None
     fixed: tuple[str, ...] = ()
 
@@ -34,20 +34,20 @@ STAGES = (
         key="inputs",
         show=("inputs",),
         formula=r"$$x^{(1)},\dots,x^{(6)} \in \mathbb{R}^3$$",
-        code="x = torch.tensor([[0.43, 0.15, 0.89], ...])",
+        torch_line="x = torch.tensor([[0.43, 0.15, 0.89], ...])",
     ),
     Stage(
         key="scores",
         show=("inputs", "scores"),
         formula=r"$$s_{ij} = x^{(i)} \cdot x^{(j)} \qquad S = X X^{\top}$$",
-        code="scores = x @ x.T          # one query: x @ x[1]",
+        torch_line="scores = x @ x.T          # one query: x @ x[1]",
         fixed=("inputs",),
     ),
     Stage(
         key="by_sum",
         show=("scores", "by_sum"),
         formula=r"$$a_{ij} = \frac{s_{ij}}{\sum_k s_{ik}}$$",
-        code="weights = scores / scores.sum(dim=-1, keepdim=True)",
+        torch_line="weights = scores / scores.sum(dim=-1, keepdim=True)",
         guess="by_sum",
     ),
     Stage(
@@ -55,7 +55,7 @@ STAGES = (
         show=("naive", "stable"),
         formula=r"$$\frac{e^{s_j}}{\sum_k e^{s_k}} \;=\; "
         r"\frac{e^{s_j - \max s}}{\sum_k e^{s_k - \max s}}$$",
-        code="naive = torch.exp(s) / torch.exp(s).sum(dim=-1, keepdim=True)\n"
+        torch_line="naive = torch.exp(s) / torch.exp(s).sum(dim=-1, keepdim=True)\n"
         "stable = torch.softmax(s, dim=-1)",
         fixed=("naive", "stable"),
     ),
@@ -63,27 +63,27 @@ STAGES = (
         key="softmax",
         show=("scores", "softmax"),
         formula=r"$$a_{ij} = \frac{e^{s_{ij}}}{\sum_k e^{s_{ik}}}$$",
-        code="weights = torch.softmax(scores, dim=-1)",
+        torch_line="weights = torch.softmax(scores, dim=-1)",
         guess="softmax",
     ),
     Stage(
         key="context",
         show=("softmax", "inputs", "context"),
         formula=r"$$z^{(i)} = \sum_j a_{ij}\, x^{(j)}$$",
-        code="context = weights @ x",
+        torch_line="context = weights @ x",
         fixed=("inputs",),
     ),
     Stage(
         key="qkv",
         show=("w_q", "w_k", "w_v", "q", "k", "v"),
         formula=r"$$Q = X W_q \qquad K = X W_k \qquad V = X W_v$$",
-        code="q, k, v = W_q(x), W_k(x), W_v(x)   # nn.Linear(3, 2, bias=False)",
+        torch_line="q, k, v = W_q(x), W_k(x), W_v(x)   # nn.Linear(3, 2, bias=False)",
     ),
     Stage(
         key="scaled",
         show=("qk", "scaled", "weights"),
         formula=r"$$A = \mathrm{softmax}\!\left(\frac{Q K^{\top}}{\sqrt{d_k}}\right)$$",
-        code="weights = torch.softmax(q @ k.T / k.shape[-1] ** 0.5, dim=-1)",
+        torch_line="weights = torch.softmax(q @ k.T / k.shape[-1] ** 0.5, dim=-1)",
         guess="weights",
     ),
     Stage(
@@ -91,21 +91,21 @@ STAGES = (
         show=("sharpness",),
         formula=r"$$\mathrm{Var}(q \cdot k) = d \;\Rightarrow\; "
         r"\mathrm{Var}\!\left(\frac{q \cdot k}{\sqrt d}\right) = 1$$",
-        code="(q @ k.T / d ** 0.5).softmax(-1).amax(-1).mean()",
+        torch_line="(q @ k.T / d ** 0.5).softmax(-1).amax(-1).mean()",
         fixed=("sharpness",),
     ),
     Stage(
         key="contexts",
         show=("weights", "v", "contexts"),
         formula=r"$$Z = A V$$",
-        code="context = weights @ v",
+        torch_line="context = weights @ v",
     ),
     Stage(
         key="masked",
         show=("scaled", "masked", "causal"),
         formula=r"$$\tilde s_{ij} = \begin{cases} s_{ij} & j \le i \\ -\infty & j > i \end{cases}"
         r"\qquad A = \mathrm{softmax}(\tilde S)$$",
-        code="future = torch.ones(6, 6, dtype=torch.bool).triu(1)\n"
+        torch_line="future = torch.ones(6, 6, dtype=torch.bool).triu(1)\n"
         "weights = scores.masked_fill(future, -torch.inf).softmax(-1)",
         guess="causal",
     ),
@@ -113,7 +113,7 @@ STAGES = (
         key="renormalised",
         show=("weights", "cut", "renormalised", "causal"),
         formula=r"$$\frac{a_{ij}\,[j \le i]}{\sum_k a_{ik}\,[k \le i]}$$",
-        code="cut = weights.tril()\nweights = cut / cut.sum(dim=-1, keepdim=True)",
+        torch_line="cut = weights.tril()\nweights = cut / cut.sum(dim=-1, keepdim=True)",
         fixed=("causal",),
     ),
     Stage(
@@ -121,20 +121,20 @@ STAGES = (
         show=("keep", "causal", "dropped"),
         formula=r"$$\tilde a_{ij} = \frac{m_{ij}}{1-p}\, a_{ij}, \qquad "
         r"m_{ij} \sim \mathrm{Bernoulli}(1-p)$$",
-        code="weights = nn.Dropout(p)(weights)   # only while training",
+        torch_line="weights = nn.Dropout(p)(weights)   # only while training",
         fixed=("keep",),
     ),
     Stage(
         key="causal_contexts",
         show=("causal", "v", "causal_contexts"),
         formula=r"$$Z = A_{\text{causal}} V$$",
-        code="context = F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+        torch_line="context = F.scaled_dot_product_attention(q, k, v, is_causal=True)",
     ),
     Stage(
         key="heads",
         show=("heads_one", "heads_side_by_side", "heads_split"),
         formula=r"$$\mathrm{MHA}(X) = \mathrm{concat}(Z_1, \dots, Z_H)\, W_o + b$$",
-        code="side_by_side = torch.cat([head(x) for head in heads], dim=-1)\n"
+        torch_line="side_by_side = torch.cat([head(x) for head in heads], dim=-1)\n"
         "split = out_proj(z.transpose(0, 1).flatten(1))   # z: (heads, words, d / heads)",
         fixed=("heads_one", "heads_side_by_side", "heads_split"),
     ),

@@ -259,6 +259,26 @@ class CacheHandlers:
         return said, figure_message(speed), figure_message(memory)
 
 
+def _build_measured(ctx: AppContext) -> tuple[Any, ...]:
+    words, t = ctx.words, ctx.words.t
+    gr.HTML(t("attention.cache.measure_title"), elem_classes=["lab-heading"])
+    with gr.Row(elem_classes=["button-row"]):
+        start = gr.Button(t("attention.cache.start"), variant="primary", elem_id="lab-cache-start")
+        stop = gr.Button(t("attention.lab_stop"), elem_id="lab-cache-stop")
+    speed = build_line(words, elem_id="lab-cache-speed", look="heading")
+    with gr.Row(elem_classes=["lab-pair"]):
+        times, memory = (
+            build_plotly_panel(
+                words,
+                elem_id=f"lab-cache-{name}",
+                label_key=f"attention.cache.label_{name}",
+                height=280,
+            )
+            for name in ("times", "memory")
+        )
+    return start, stop, speed, times, memory
+
+
 def build(ctx: AppContext) -> Parts:
     """Build the panel, without its events.
 
@@ -287,21 +307,7 @@ def build(ctx: AppContext) -> Parts:
             working = build_working(
                 words, elem_id="lab-cache-working", formula=FORMULA, png="lab-cache-map"
             )
-    gr.HTML(t("attention.cache.measure_title"), elem_classes=["lab-heading"])
-    with gr.Row(elem_classes=["button-row"]):
-        start = gr.Button(t("attention.cache.start"), variant="primary", elem_id="lab-cache-start")
-        stop = gr.Button(t("attention.lab_stop"), elem_id="lab-cache-stop")
-    speed = build_line(words, elem_id="lab-cache-speed", look="heading")
-    with gr.Row(elem_classes=["lab-pair"]):
-        times, memory = (
-            build_plotly_panel(
-                words,
-                elem_id=f"lab-cache-{name}",
-                label_key=f"attention.cache.label_{name}",
-                height=280,
-            )
-            for name in ("times", "memory")
-        )
+    start, stop, speed, times, memory = _build_measured(ctx)
     build_note(words, "attention.look_for_cache", elem_id="lab-cache-note")
     return Parts(
         text=text,

@@ -260,6 +260,19 @@ def _states(found: TiledSoftmax) -> tuple[list[str], np.ndarray]:
     return rows, np.array(cells)
 
 
+def _build_gain(ctx: AppContext) -> gr.Slider:
+    t = ctx.words.t
+    return gr.Slider(
+        1,
+        200,
+        value=1,
+        step=1,
+        label=t("attention.flash.gain"),
+        info=t("attention.flash.gain_info"),
+        elem_id="lab-flash-gain",
+    )
+
+
 def build(ctx: AppContext) -> Parts:
     """Build the panel, without its events.
 
@@ -279,15 +292,7 @@ def build(ctx: AppContext) -> Parts:
             tile = gr.Slider(
                 1, 6, value=2, step=1, label=t("attention.flash.tile"), elem_id="lab-flash-tile"
             )
-            gain = gr.Slider(
-                1,
-                200,
-                value=1,
-                step=1,
-                label=t("attention.flash.gain"),
-                info=t("attention.flash.gain_info"),
-                elem_id="lab-flash-gain",
-            )
+            gain = _build_gain(ctx)
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="lab-flash-examples")
         with gr.Column(elem_classes=["figure"], min_width=0):
             stepper = build_stepper(words, elem_id="lab-flash-stepper")

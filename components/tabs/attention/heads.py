@@ -55,6 +55,18 @@ class Parts:
         return [self.counts, *views, *drawer, self.place, self.shown]
 
 
+def _build_first(ctx: AppContext) -> gr.Number:
+    t = ctx.words.t
+    return gr.Number(
+        0,
+        precision=0,
+        minimum=0,
+        label=t("attention.first"),
+        info=t("attention.first_info"),
+        elem_id="attention-first",
+    )
+
+
 def build(ctx: AppContext, head: TabHead) -> None:
     """Build the panel and connect its events.
 
@@ -62,7 +74,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
         ctx: The page's context.
         head: Head of the tab, with its card slot.
     """
-    t, words = ctx.words.t, ctx.words
+    words, t = ctx.words, ctx.words.t
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls"], min_width=0):
             text = gr.Textbox(
@@ -73,14 +85,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
                 elem_id="attention-text",
             )
             counts = build_line(words, elem_id="attention-counts", look="help")
-            first = gr.Number(
-                0,
-                precision=0,
-                minimum=0,
-                label=t("attention.first"),
-                info=t("attention.first_info"),
-                elem_id="attention-first",
-            )
+            first = _build_first(ctx)
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="attention-examples")
             layer = build_picker(words, "layer", elem_id="attention-layer")
             gr.HTML(t("attention.tokens"), elem_look="heading")
@@ -100,9 +105,8 @@ def build(ctx: AppContext, head: TabHead) -> None:
             )
     build_note(words, "attention.look_for", elem_id="attention-note")
     lower = overview.build(ctx)
-    asked = gr.Textbox("", visible=False)  # layer.head.token that the address asks for
-    place = gr.Textbox("", visible=False)  # layer.head.token that is shown
-    shown = gr.State(Shown())
+    # layer.head.token that the address asks for, and the one that is shown
+    asked, place = (gr.Textbox("", visible=False) for _ in range(2))
     parts = Parts(
         text=text,
         counts=counts,
@@ -117,10 +121,10 @@ def build(ctx: AppContext, head: TabHead) -> None:
         working=working,
         asked=asked,
         place=place,
-        shown=shown,
+        shown=gr.State(Shown()),
     )
     on = _wire(ctx, head, parts)
-    overview.wire_part(ctx, head, on, lower, shown, parts.outputs())
+    overview.wire_part(ctx, head, on, lower, parts.shown, parts.outputs())
     ctx.address.register("attention", "text", text)
     ctx.address.register("attention", "at", asked, parse_place, shared=place)
 

@@ -137,12 +137,7 @@ class MaskHandlers:
             self._map(found, at["index"], of["index"], locale),
             make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
             self._said(found, counts, read.n_left_out, locale),
-            {
-                "rows": [say(locale, f"attention.mask.{key}") for key in ("reach", "kept")],
-                "cols": [f"L{i}" for i in range(len(reach))],
-                "cells": [list(reach), list(counts)],
-                "digits": 0,
-            },
+            self._reach(reach, counts, locale),
             *fill_drawer(
                 self._ctx,
                 Shown(
@@ -204,6 +199,17 @@ class MaskHandlers:
             "divergence_nats": found.divergence_nats,
             "reach": list(compute_reach(masks)),
             "kept": list(count_kept(masks)),
+        }
+
+    def _reach(
+        self, reach: tuple[int, ...], counts: tuple[int, ...], locale: str
+    ) -> dict[str, Any]:
+        say = self._ctx.words.say
+        return {
+            "rows": [say(locale, f"attention.mask.{key}") for key in ("reach", "kept")],
+            "cols": [f"L{i}" for i in range(len(reach))],
+            "cells": [list(reach), list(counts)],
+            "digits": 0,
         }
 
     def _map(self, found: MaskedRun, layer: int, head: int, locale: str) -> dict[str, Any]:

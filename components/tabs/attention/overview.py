@@ -28,6 +28,7 @@ from components.text import locale_of
 from explorer.attention_lab.head_kinds import (
     KINDS,
     SHARES,
+    RankedHead,
     compute_head_kinds,
     compute_pair,
     compute_random_maps,
@@ -139,14 +140,7 @@ class OverviewHandlers:
                 "title": title,
                 "max": most,
             },
-            {
-                "bars": [
-                    {"label": f"L{h.layer} h{h.head}", "value": float(scores[h.layer, h.head])}
-                    for h in ranked
-                ],
-                "max": most,
-                "digits": 4,
-            },
+            {"bars": _make_bars(ranked, scores), "max": most, "digits": 4},
             *fill_drawer(self._ctx, drawer),
             tuple((h.layer, h.head) for h in ranked),
         )
@@ -252,6 +246,12 @@ class OverviewHandlers:
             else:
                 maps = compute_attention(loaded, text, turn=turn)
         return compute_head_kinds(maps).scores[kind]
+
+
+def _make_bars(ranked: tuple[RankedHead, ...], scores: NDArray[np.float64]) -> list[dict[str, Any]]:
+    return [
+        {"label": f"L{h.layer} h{h.head}", "value": float(scores[h.layer, h.head])} for h in ranked
+    ]
 
 
 def _make_arcs(shown: Shown, maps: AttentionMaps) -> dict[str, Any]:

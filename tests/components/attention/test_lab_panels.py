@@ -87,7 +87,7 @@ def test_every_stage_shows_its_matrices(ctx, nobody):
         )
         assert title.startswith(f"{index + 1}.")
         assert formula == stage.formula
-        assert stage.code in code
+        assert stage.torch_line in code
         assert key == stage.key
         assert said
         check_drawer(ctx, *drawer)

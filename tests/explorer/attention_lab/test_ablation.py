@@ -8,10 +8,10 @@ from torch.nn import functional
 from explorer.attention_lab.ablation import (
     ChangeSpec,
     compute_ablation,
-    compute_patching,
     parse_changes,
     scan_heads,
 )
+from explorer.attention_lab.patching import compute_patching
 from explorer.errors import ConfigError, ContextError, Stopped
 from models import Trace
 
