@@ -132,12 +132,7 @@ def compute_attribution(
     import torch
 
     config = loaded.config
-    if not config.residual or config.norm_position == "post_residual":
-        raise ConfigError(
-            "the stream of this model is normalised or replaced in every layer, so that no part "
-            "keeps what it added; choose a model with residual connections and norms beside them",
-            code="attribution-no-sum",
-        )
+    _check_stream(loaded)
     position = place_in(position, len(ids))
     with turn(), torch.inference_mode():
         seen = _Pass(loaded, list(ids), position)
@@ -169,6 +164,16 @@ def compute_attribution(
         stream_norms=seen.stream_norms(),
         neurons=neurons,
     )
+
+
+def _check_stream(loaded: LoadedModel) -> None:
+    config = loaded.config
+    if not config.residual or config.norm_position == "post_residual":
+        raise ConfigError(
+            "the stream of this model is normalised or replaced in every layer, so that no part "
+            "keeps what it added; choose a model with residual connections and norms beside them",
+            code="attribution-no-sum",
+        )
 
 
 class _Pass:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from explorer.errors import ConfigError
 from explorer.next_token import NextLogits, SamplingSettings, compute_steps, make_sampling
@@ -100,12 +101,30 @@ def draw_many(
     generator = torch.Generator().manual_seed(settings.seed)
     drawn = [choose(scores, config.greedy, generator) for _ in range(n_draws)]
     counts = np.bincount(drawn, minlength=len(given.logits))
-    probabilities = scores.double().softmax(dim=-1).numpy()
+    tokens = _list_tokens(given, scores.double().softmax(dim=-1).numpy(), counts, most, label)
+    return Draws(
+        tokens=tokens,
+        n_draws=n_draws,
+        n_different=int((counts > 0).sum()),
+        rest_count=n_draws - sum(token.count for token in tokens),
+        rest_expected=max(0.0, n_draws - sum(token.expected for token in tokens)),
+        seed=settings.seed,
+    )
+
+
+def _list_tokens(
+    given: NextLogits,
+    probabilities: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    most: int,
+    label: Callable[[int], str] | None,
+) -> tuple[DrawnToken, ...]:
     # likeliest first; of equals those that came
     order = np.lexsort((-counts, -probabilities))[:most].tolist()
     known = dict(zip(given.candidate_ids, given.candidate_labels, strict=True))
     name = label or "<#{}>".format
-    tokens = tuple(
+    n_draws = int(counts.sum())
+    return tuple(
         DrawnToken(
             id=i,
             label=known[i] if i in known else name(i),
@@ -116,12 +135,4 @@ def draw_many(
         )
         for i in order
         if probabilities[i] > 0
-    )
-    return Draws(
-        tokens=tokens,
-        n_draws=n_draws,
-        n_different=int((counts > 0).sum()),
-        rest_count=n_draws - sum(token.count for token in tokens),
-        rest_expected=max(0.0, n_draws - sum(token.expected for token in tokens)),
-        seed=settings.seed,
     )

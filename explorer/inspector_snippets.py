@@ -18,7 +18,8 @@ def say_settings(settings: Any) -> str:
 
 def _say_given(source: str, text: str, chat: bool, logits: str) -> tuple[tuple[Any, ...], str]:
     """What gives the logits: a model and a text, or numbers typed by hand."""
-    from explorer.next_token import compute_next_logits, parse_logits
+    from explorer.next_token import compute_next_logits
+    from explorer.typed_logits import parse_logits
 
     if logits:
         return (parse_logits,), f"given = {parse_logits.__name__}({say_text(logits)})"

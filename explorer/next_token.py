@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 StageName = Literal["logits", "penalty", "temperature", "top_k", "top_p", "min_p", "pick"]
 FILTERS: tuple[StageName, ...] = ("top_k", "top_p", "min_p")
 MOST_CANDIDATES = 64  # labels that travel with the logits; a page draws fewer bars
-MOST_WORDS = 200  # typed by hand
 MOST_PROMPT_TOKENS = 512
 
 
@@ -218,55 +217,6 @@ def name_logits(loaded: LoadedModel, ids: Sequence[int], logits: Any) -> NextLog
         candidate_ids=tuple(best),
         candidate_labels=tuple(label_of(loaded.tokenizer, token) for token in best),
     )
-
-
-def parse_logits(text: str) -> NextLogits:
-    """Take words and numbers typed by hand: `closer 4.51`, one a line or between commas.
-
-    Raises:
-        ConfigError: A line is no word and a number, there are fewer than two or too many, or no
-            number is finite.
-    """
-    pairs = [_parse_pair(piece) for line in text.splitlines() for piece in line.split(",")]
-    given = [pair for pair in pairs if pair is not None]
-    if not 2 <= len(given) <= MOST_WORDS:
-        raise ConfigError(
-            f"{len(given)} words with a number were found; give 2 to {MOST_WORDS}, one a line",
-            code="logits-count",
-            found=len(given),
-            most=MOST_WORDS,
-        )
-    words, numbers = zip(*given, strict=True)
-    if not any(math.isfinite(number) for number in numbers):
-        raise ConfigError(
-            "no logit is finite, so that no token has a probability; give at least one number",
-            code="logits-all-removed",
-        )
-    order = np.argsort(-np.array(numbers), kind="stable").tolist()
-    return NextLogits(
-        model_name="",
-        ids=(),
-        logits=np.array(numbers, dtype=np.float32),
-        candidate_ids=tuple(order),
-        candidate_labels=tuple(words[i] for i in order),
-    )
-
-
-def _parse_pair(piece: str) -> tuple[str, float] | None:
-    if not piece.strip():
-        return None
-    word, _, number = piece.strip().replace("=", " ").replace("\t", " ").rpartition(" ")
-    try:
-        value = float(number)
-        if not word.strip() or math.isnan(value) or value == math.inf:
-            raise ValueError
-    except ValueError:
-        raise ConfigError(
-            f"{piece.strip()[:60]!r} is not a word and a number; write it as: closer 4.51",
-            code="logits-line",
-            found=piece.strip()[:60],
-        ) from None
-    return word.strip(), value
 
 
 def trace_next_token(

@@ -138,14 +138,7 @@ def stream_salience(
     method = (settings or SalienceSettings()).method
     position = place_in(position, len(ids))
     ids = list(ids[: position + 1])
-    if method not in METHODS:
-        raise ConfigError(f"method={method!r} is unknown; choose {', '.join(METHODS)}")
-    if method == "leave_one_out" and len(ids) < 2:
-        raise ConfigError(
-            "without its only token the prompt is empty; type more",
-            code="text-too-short",
-            found=len(ids),
-        )
+    _check_method(method, len(ids))
     measure = _Measure(loaded, ids, turn)
     rows = {"gradient": 1, "integrated": FIRST_STEPS, "leave_one_out": len(ids)}[method]
     pass_s = measure.time_pass() * (1 if method == "leave_one_out" else 1 + BACKWARD_PASSES)
@@ -177,6 +170,17 @@ def stream_salience(
             n_steps=n_steps,
         )
         yield SalienceStep(done=total, total=total, seconds_left=0.0, result=result)
+
+
+def _check_method(method: str, n_tokens: int) -> None:
+    if method not in METHODS:
+        raise ConfigError(f"method={method!r} is unknown; choose {', '.join(METHODS)}")
+    if method == "leave_one_out" and n_tokens < 2:
+        raise ConfigError(
+            "without its only token the prompt is empty; type more",
+            code="text-too-short",
+            found=n_tokens,
+        )
 
 
 def compute_salience(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from models.interventions import Intervention, Interventions
     from models.loading import LoadedModel
+    from models.trace import Trace
 
 Turn = Callable[[], AbstractContextManager[object]]
 
@@ -258,7 +259,7 @@ def scan_heads(
 
 
 def _losses_without_each_head(
-    loaded: LoadedModel, layer: int, trace: torch.Tensor, ids: Sequence[int]
+    loaded: LoadedModel, layer: int, trace: Trace, ids: Sequence[int]
 ) -> NDArray[np.float64]:
     """Row h of the batch is the text with head h of the layer off."""
     from models.trace import Trace

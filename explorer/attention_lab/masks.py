@@ -31,6 +31,8 @@ from explorer.errors import ConfigError
 from explorer.tokens import labels_of_units, units_of
 
 if TYPE_CHECKING:
+    import torch
+
     from models.loading import LoadedModel
 
 MaskKind = Literal[

@@ -106,7 +106,7 @@ def compute_patching(
         yield replace(told, restored=restored.copy())
 
 
-def _patched(loaded: LoadedModel, layer: int, traces: Sequence[torch.Tensor]) -> torch.Tensor:
+def _patched(loaded: LoadedModel, layer: int, traces: Sequence[Trace]) -> torch.Tensor:
     """Row t is the corrupt text with the clean stream at token t; logits after its last token."""
     import torch
 

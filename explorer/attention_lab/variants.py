@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from explorer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from models.config import ModelConfig
+    from models.config import LayerType, ModelConfig
 
 VARIANTS = ("mha", "gqa", "mqa", "mla", "window")
 PUBLISHED = (
@@ -172,12 +172,12 @@ def build_variant_config(name: str, settings: VariantSettings) -> ModelConfig:
         FfnConfig,
         ModelConfig,
         NormConfig,
-        RopeConfig,
     )
     from models.mla_config import MlaConfig
+    from models.rope_config import RopeConfig
 
     n_kv = {"gqa": settings.n_groups, "window": settings.n_groups, "mqa": 1}
-    layer_type = "window" if name == "window" else "full"
+    layer_type: LayerType = "window" if name == "window" else "full"
     mla = MlaConfig(
         kv_lora_rank=settings.latent,
         qk_rope_head_dim=settings.rotary,

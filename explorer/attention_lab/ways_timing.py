@@ -124,13 +124,13 @@ def build_ways(settings: WaySettings) -> dict[str, Way]:
         )
     generator = torch.Generator().manual_seed(settings.seed)
     scale = d**-0.5
-    drawn = [torch.randn(d, d, generator=generator) * scale for _ in range(4)]
+    w_q, w_k, w_v, w_o = (torch.randn(d, d, generator=generator) * scale for _ in range(4))
     bias = torch.randn(d, generator=generator) * scale
     built = {}
     for name, kind in WAYS:
         built[name] = kind(d, n_heads)
         with torch.no_grad():
-            built[name].take(*drawn, bias)
+            built[name].take(w_q, w_k, w_v, w_o, bias)
     return built
 
 

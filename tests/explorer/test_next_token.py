@@ -11,9 +11,9 @@ from explorer.errors import ConfigError, ContextError
 from explorer.next_token import (
     SamplingSettings,
     compute_next_logits,
-    parse_logits,
     trace_next_token,
 )
+from explorer.typed_logits import parse_logits
 from tests.components.tiny_chat import build_tiny_chat
 
 NINE = """closer 4.51, every 0.89, effort -1.90

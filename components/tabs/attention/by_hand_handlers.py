@@ -25,7 +25,7 @@ from explorer.attention_lab.by_hand_snippet import make_hand_snippet
 TEST_FILE = "tests/explorer/attention_lab/test_attention_by_hand.py"
 FIRST_WORD = 1  # "journey", the token 2 of the course
 # Stage and settings that the examples choose.
-EXAMPLES = (
+EXAMPLES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("naive", {"gain": 100.0}),
     ("masked", {}),
     ("contexts", {"weights": "rand", "seed": 123}),
@@ -141,7 +141,7 @@ class HandHandlers:
     def example(self, event: gr.EventData) -> tuple[Any, ...]:
         """Go to the stage of an example, with its settings: stepper, then the form's controls."""
         key, chosen = EXAMPLES[int(event._data["index"])]
-        settings = replace(HandSettings(), **chosen)  # type: ignore[arg-type]
+        settings = replace(HandSettings(), **chosen)
         return (parse_stage(key), *vars(settings).values())
 
     def attention_by_hand(self, *, settings: HandSettings) -> dict[str, Any]:

@@ -172,8 +172,17 @@ TITLES: Mapping[str, str] = {
     "heads_split": "concat(Z₁, Z₂) W_o + b",
 }
 # Matrices of attention weights: coloured, on the scale that weights have everywhere.
-WEIGHTS = ("by_sum", "stable", "softmax", "weights", "causal", "cut", "renormalised", "dropped")
-WEIGHTS += ("naive",)
+WEIGHTS = (
+    "by_sum",
+    "naive",
+    "stable",
+    "softmax",
+    "weights",
+    "causal",
+    "cut",
+    "renormalised",
+    "dropped",
+)
 
 
 def labels_of(name: str, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:

@@ -286,8 +286,25 @@ def build(ctx: AppContext) -> Parts:
             working = build_working(
                 words, elem_id="lab-experts-working", formula=FORMULA, png="lab-experts-map"
             )
+    form, start, plot, costs, exports, published = _build_costs(ctx)
     return Parts(
-        text, examples, layer, expert, run, said, big, load, bars, working, *_build_costs(ctx), seen
+        text,
+        examples,
+        layer,
+        expert,
+        run,
+        said,
+        big,
+        load,
+        bars,
+        working,
+        form,
+        start,
+        plot,
+        costs,
+        exports,
+        published,
+        seen,
     )
 
 

@@ -225,7 +225,7 @@ class OverviewHandlers:
         reading = "random" if random else "text"
         source = self._ctx.source_of(None)
         scores = self._scores(source, text, kind, reading, None, request)
-        return {"scores": np.where(np.isnan(scores), None, scores).tolist()}
+        return {"scores": [[None if np.isnan(x) else x for x in row] for row in scores.tolist()]}
 
     def _scores(
         self,
@@ -318,6 +318,7 @@ def build(ctx: AppContext) -> Parts:
             working = build_working(
                 words, elem_id="lab-overview-working", formula=FORMULA, png="lab-overview-map"
             )
+    arcs, key, pair_said, pair, roll, rollout, places = _build_pair(ctx)
     return Parts(
         kind,
         reading,
@@ -328,7 +329,13 @@ def build(ctx: AppContext) -> Parts:
         big,
         bars,
         working,
-        *_build_pair(ctx),
+        arcs,
+        key,
+        pair_said,
+        pair,
+        roll,
+        rollout,
+        places,
         seen,
     )
 

@@ -6,7 +6,8 @@ import gradio as gr
 
 from components.context import AppContext
 from components.tabs.asking import Ask
-from explorer.next_token import NextLogits, NextToken, compute_next_logits, parse_logits
+from explorer.next_token import NextLogits, NextToken, compute_next_logits
+from explorer.typed_logits import parse_logits
 
 
 def read_logits(ctx: AppContext, ask: Ask, owner: str | None, request: gr.Request) -> NextLogits:
