@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from explorer.errors import ConfigError
 from explorer.prompts import read_prompt
 from explorer.tokens import label_of
 

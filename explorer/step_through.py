@@ -162,21 +162,7 @@ def look_at(
 
     n_layers, ids = loaded.config.n_layers, walk.ids
     layer = n_layers // 2 if layer < 0 else layer
-    if layer >= n_layers:
-        raise ConfigError(
-            f"there is no layer {layer}; choose 0 to {n_layers - 1}",
-            code="index-range-layer",
-            index=layer,
-            last=n_layers - 1,
-        )
-    limit = min(loaded.config.context_length, 2 * MOST_TOKENS)
-    if len(ids) > limit:
-        raise ContextError(
-            f"the text has {len(ids)} tokens, and at most {limit} are read here; go back",
-            code="context-too-long",
-            asked=len(ids),
-            limit=limit,
-        )
+    _check_place(loaded, layer, len(ids))
     place = len(walk.prompt) + walk.at - 1
     streams = ["blocks.0.resid_pre", *(f"blocks.{i}.resid_post" for i in range(n_layers))]
     trace = Trace(record=(*streams, f"blocks.{layer}.attn.pattern"))
@@ -201,6 +187,25 @@ def look_at(
         cache_bytes=_count_cache(loaded, place + 1),
         position=place + 1,
     )
+
+
+def _check_place(loaded: LoadedModel, layer: int, n_tokens: int) -> None:
+    n_layers = loaded.config.n_layers
+    if layer >= n_layers:
+        raise ConfigError(
+            f"there is no layer {layer}; choose 0 to {n_layers - 1}",
+            code="index-range-layer",
+            index=layer,
+            last=n_layers - 1,
+        )
+    limit = min(loaded.config.context_length, 2 * MOST_TOKENS)
+    if n_tokens > limit:
+        raise ContextError(
+            f"the text has {n_tokens} tokens, and at most {limit} are read here; go back",
+            code="context-too-long",
+            asked=n_tokens,
+            limit=limit,
+        )
 
 
 def _of_each(logits: Any, ids: Sequence[int]) -> NDArray[np.float64]:

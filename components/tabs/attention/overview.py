@@ -11,7 +11,7 @@ from components.address import parse_choice
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
-from components.kit.arcs import MOST_ARC_ROWS, build_arcs
+from components.kit.arcs import build_arcs
 from components.kit.bars import build_bar_list
 from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
@@ -21,6 +21,7 @@ from components.kit.working import Working, build_working
 from components.tabs.attention.drawer import Shown as Numbers
 from components.tabs.attention.drawer import fill_drawer
 from components.tabs.attention.handlers import HeadsHandlers
+from components.tabs.attention.overview_views import make_head_bars, make_row_arcs
 from components.tabs.attention.reading import Reader
 from components.tabs.attention.views import Shown
 from components.tabs.tab import TabHead
@@ -28,7 +29,6 @@ from components.text import locale_of
 from explorer.attention_lab.head_kinds import (
     KINDS,
     SHARES,
-    RankedHead,
     compute_head_kinds,
     compute_pair,
     compute_random_maps,
@@ -36,7 +36,7 @@ from explorer.attention_lab.head_kinds import (
     rank_heads,
 )
 from explorer.attention_lab.snippets import make_kinds_snippet
-from explorer.attention_maps import AttentionMaps, compute_attention, compute_patterns
+from explorer.attention_maps import AttentionMaps, compute_attention
 
 MOST_RANKED = 15
 READINGS = ("text", "random")
@@ -140,7 +140,7 @@ class OverviewHandlers:
                 "title": title,
                 "max": most,
             },
-            {"bars": _make_bars(ranked, scores), "max": most, "digits": 4},
+            {"bars": make_head_bars(ranked, scores), "max": most, "digits": 4},
             *fill_drawer(self._ctx, drawer),
             tuple((h.layer, h.head) for h in ranked),
         )
@@ -190,7 +190,7 @@ class OverviewHandlers:
             found.query.tolist(), found.key.tolist(), found.products.tolist(), value, strict=True
         )
         return (
-            _make_arcs(shown, maps),
+            make_row_arcs(shown, maps),
             said,
             {
                 "rows": [f"d{i}" for i in range(n)],
@@ -248,25 +248,6 @@ class OverviewHandlers:
         return compute_head_kinds(maps).scores[kind]
 
 
-def _make_bars(ranked: tuple[RankedHead, ...], scores: NDArray[np.float64]) -> list[dict[str, Any]]:
-    return [
-        {"label": f"L{h.layer} h{h.head}", "value": float(scores[h.layer, h.head])} for h in ranked
-    ]
-
-
-def _make_arcs(shown: Shown, maps: AttentionMaps) -> dict[str, Any]:
-    """The last rows up to the chosen token; of a longer text, what stands before is left out."""
-    row = compute_patterns(maps, shown.layer)[shown.head, shown.query]
-    first = max(0, min(shown.query + 1, len(maps.ids)) - MOST_ARC_ROWS)
-    last = min(len(maps.ids), first + MOST_ARC_ROWS)
-    return {
-        "labels": list(maps.labels[first:last]),
-        "weights": row[first:last].tolist(),
-        "query": shown.query - first,
-        "first": first,
-    }
-
-
 def _difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of the layers and heads that both models have."""
     rows, columns = (min(a, b) for a, b in zip(first.shape, second.shape, strict=True))
@@ -288,26 +269,7 @@ def build(ctx: AppContext) -> Parts:
     gr.HTML(t("attention.overview_title"), elem_classes=["lab-heading"])
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
-            kinds = [(t(f"attention.kind.{kind}"), kind) for kind in KINDS]
-            kind = gr.Dropdown(
-                kinds, value="induction", label=t("attention.kind_label"), elem_id="lab-kind"
-            )
-            readings = [(t(f"attention.reading.{name}"), name) for name in READINGS]
-            reading = gr.Radio(
-                readings, value="text", label=t("attention.reading_label"), elem_id="lab-reading"
-            )
-            least = gr.Slider(
-                0, 1, value=0, step=0.05, label=t("attention.least"), elem_id="lab-least"
-            )
-            other_text, other_model = (
-                gr.Textbox(
-                    "",
-                    label=t(f"attention.other_{name}"),
-                    info=t(f"attention.other_{name}_info"),
-                    elem_id=f"lab-other-{name}",
-                )
-                for name in ("text", "model")
-            )
+            kind, reading, least, other_text, other_model = _build_controls(ctx)
         with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id="lab-overview-said", look="text")
             with gr.Row(elem_classes=["lab-pair"]):
@@ -338,6 +300,29 @@ def build(ctx: AppContext) -> Parts:
         places,
         seen,
     )
+
+
+def _build_controls(ctx: AppContext) -> tuple[Any, ...]:
+    t = ctx.words.t
+    kinds = [(t(f"attention.kind.{kind}"), kind) for kind in KINDS]
+    kind = gr.Dropdown(
+        kinds, value="induction", label=t("attention.kind_label"), elem_id="lab-kind"
+    )
+    readings = [(t(f"attention.reading.{name}"), name) for name in READINGS]
+    reading = gr.Radio(
+        readings, value="text", label=t("attention.reading_label"), elem_id="lab-reading"
+    )
+    least = gr.Slider(0, 1, value=0, step=0.05, label=t("attention.least"), elem_id="lab-least")
+    other_text, other_model = (
+        gr.Textbox(
+            "",
+            label=t(f"attention.other_{name}"),
+            info=t(f"attention.other_{name}_info"),
+            elem_id=f"lab-other-{name}",
+        )
+        for name in ("text", "model")
+    )
+    return kind, reading, least, other_text, other_model
 
 
 def _build_pair(ctx: AppContext) -> tuple[Any, ...]:
