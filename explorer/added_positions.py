@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,7 +244,7 @@ def _attend(loaded: LoadedModel, row: Tensor, *, positions: bool) -> Tensor:
         run = replace(run, rotations={})
     elif config.positions != "rope":
         x = x + _added_vectors(loaded, row.shape[1])[0]
-    block = model.blocks[0]
+    block: Any = model.blocks[0]
     out: Tensor = block.attn(block.attn_norm(x), layer=0, run=run)
     return out
 
@@ -267,7 +267,7 @@ def _terms(
 ) -> tuple[dict[str, NDArray[np.float32]], float, str]:
     """The four parts of one query's products with all keys, by the weights of the first layer."""
     config, heads = loaded.config, loaded.config.attention
-    attention = loaded.model.blocks[0].attn
+    attention: Any = loaded.model.blocks[0].attn
     content, (position, added_by) = loaded.model.embed(row)[0], _added_vectors(loaded, row.shape[1])
     group = head // heads.group_size
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 FORMULAS: Mapping[str, str] = {
     "embedding": "x = E[token]",
@@ -44,7 +45,7 @@ def source_of_part(kind: str) -> str:
     from models.positions import sinusoidal_positions
     from models.rope import rotate
 
-    sources = {
+    sources: dict[str, Callable[..., Any]] = {
         "embedding": Decoder,
         "learned": Decoder,
         "head": Decoder,

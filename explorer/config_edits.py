@@ -50,7 +50,8 @@ def edit_config(config: ModelConfig, text: str) -> ModelConfig:
 
 def _checked(config: ModelConfig) -> ModelConfig:
     """Checked as a whole: of two values that only go together the first alone may not pass."""
-    parts = {name: replace(held) for name in PARTS if is_dataclass(held := getattr(config, name))}
+    held: dict[str, Any] = {name: getattr(config, name) for name in PARTS}
+    parts = {name: replace(part) for name, part in held.items() if part is not None}
     ropes = {kind: replace(rope) for kind, rope in config.rope.items()}
     return replace(config, rope=ropes, **parts)  # type: ignore[arg-type]
 

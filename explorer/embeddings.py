@@ -266,7 +266,7 @@ def compute_input_vectors(
         tokens = _rows(loaded.model, ids)
     config = loaded.config
     scale = float(torch.tensor(config.embedding_scale, dtype=loaded.model.dtype))
-    kind: PositionKind = config.positions  # type: ignore[assignment]
+    kind: PositionKind = config.positions
     return InputVectors(
         ids=tuple(ids),
         labels=tuple(label_of(loaded.tokenizer, int(i)) for i in ids),

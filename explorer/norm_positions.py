@@ -136,7 +136,7 @@ def _look(
         with turn():
             optimiser.zero_grad()
             loss = _loss(model, ids)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             losses.append(float(loss.detach()))
             if step < settings.n_steps:
                 optimiser.step()

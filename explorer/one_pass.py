@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +128,7 @@ def _tensors(
 ) -> list[Tensor]:
     """The tensor of each step; those without a tap follow from the one that they name."""
     model = loaded.model
-    block = model.blocks[layer]
+    block: Any = model.blocks[layer]
     found: dict[str, Tensor] = {}
     derive: dict[str, Callable[[Tensor], Tensor]] = {
         "attn_norm": lambda x: block.attn_norm(x),

@@ -138,7 +138,8 @@ def _turn_back(turned: NDArray[np.float32], rope: RopeConfig, length: int) -> ND
     cosines, sines = rope_tables(rope, vectors.shape[-1], torch.arange(length)[None])
     size = cosines.square() + sines.square()  # 1, or the square of YaRN's factor
     back: Any = rotate(vectors, cosines / size, -sines / size)
-    return back[0, 0].numpy()  # type: ignore[no-any-return]
+    turned_back: NDArray[np.float32] = back[0, 0].numpy()
+    return turned_back
 
 
 def turn_to(

@@ -92,7 +92,7 @@ class Visit:
     locale: str
     prefix: str
 
-    def say(self, key: str, **values: object) -> str:
+    def say(self, key: str, /, **values: object) -> str:
         """The sentence `<prefix>.<key>` in the reader's language."""
         return self.words.say(self.locale, f"{self.prefix}.{key}", **values)
 

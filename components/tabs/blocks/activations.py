@@ -1,5 +1,11 @@
 """The panel "activations": nonlinearities, their slopes, and the gate of SwiGLU."""
 
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
 from components.kit.charts import Axes, Look, chart_message, line
 from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
 from explorer.activation_curves import (
@@ -31,7 +37,8 @@ PLAN = PanelPlan(
     formula=FORMULA,
     test="tests/explorer/test_building_blocks.py",
 )
-DASHES = {"gelu_tanh": "dash"}  # it lies on gelu: only a dashed line leaves both to be seen
+# it lies on gelu: only a dashed line leaves both to be seen
+DASHES: Mapping[str, Literal["solid", "dot", "dash"]] = {"gelu_tanh": "dash"}
 
 
 def show(settings: ActivationSettings, visit: Visit) -> PanelView:
@@ -42,8 +49,7 @@ def show(settings: ActivationSettings, visit: Visit) -> PanelView:
 
     def draw(curves: dict[str, list[float]], title: str, across: str) -> str:
         traces = [
-            line(name, x, y, Look(dash=DASHES.get(name, "solid")))  # type: ignore[arg-type]
-            for name, y in curves.items()
+            line(name, x, y, Look(dash=DASHES.get(name, "solid"))) for name, y in curves.items()
         ]
         return chart_message(traces, Axes(x=across, y=title, keep=keep))
 
@@ -84,8 +90,8 @@ def show(settings: ActivationSettings, visit: Visit) -> PanelView:
     )
 
 
-def _lists(curves: dict[str, object]) -> dict[str, list[float]]:
-    return {name: curve.tolist() for name, curve in curves.items()}  # type: ignore[attr-defined]
+def _lists(curves: Mapping[str, NDArray[np.float64]]) -> dict[str, list[float]]:
+    return {name: curve.tolist() for name, curve in curves.items()}
 
 
 PANEL = Panel(plan=PLAN, show=show)
