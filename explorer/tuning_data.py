@@ -239,7 +239,7 @@ def choose_mapping(settings: DataSettings, table: RecordTable) -> ColumnMapping:
             )
         kind: Kind = guess.kind
     elif settings.kind in KINDS:
-        kind = settings.kind  # type: ignore[assignment]
+        kind = settings.kind
     else:
         raise ConfigError(
             f"kind={settings.kind!r} is unknown; choose {', '.join(KINDS)}",

@@ -127,13 +127,20 @@ def _read_json(text: str, name: str) -> RecordTable:
     except (ValueError, RecursionError):
         return _read_json_lines(text, name)
     if isinstance(found, dict):
-        lists = [value for value in found.values() if isinstance(value, list)]
-        columns = list(found)
-        if lists and len(lists) == len(found) and len({len(v) for v in lists}) == 1:
-            found = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
-        else:
-            found = lists[0] if len(lists) == 1 else [found]
+        found = _rows_of_object(found)
     return _table_of(enumerate(found, start=1), name, ())
+
+
+def _rows_of_object(found: dict[str, Any]) -> list[Any]:
+    """Rows of a file that is one object: its columns, a wrapping around rows, or one row."""
+    lists = {name: value for name, value in found.items() if isinstance(value, list)}
+    of_objects = [n for n, v in lists.items() if v and all(isinstance(e, dict) for e in v)]
+    if not of_objects and len(lists) == len(found) and len({len(v) for v in lists.values()}) == 1:
+        return [dict(zip(found, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    # Messages of one talk are objects, too, but their column says that they are one row.
+    if len(of_objects) == 1 and of_objects[0].lower() not in KNOWN_COLUMNS:
+        return lists[of_objects[0]]
+    return [found]
 
 
 def _read_json_lines(text: str, name: str) -> RecordTable:

@@ -29,6 +29,10 @@ class LessonPhrases:
 
 def lesson_phrases() -> Mapping[tuple[str, bool], LessonPhrases]:
     """(language, whether it is kept apart) -> templates."""
+    return {**_english(), **_chinese()}
+
+
+def _english() -> Mapping[tuple[str, bool], LessonPhrases]:
     return {
         ("en", False): LessonPhrases(
             messages=(
@@ -74,6 +78,11 @@ def lesson_phrases() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "One day {B} looked at me. {question}",
             ),
         ),
+    }
+
+
+def _chinese() -> Mapping[tuple[str, bool], LessonPhrases]:
+    return {
         ("zh", False): LessonPhrases(
             messages=(
                 "{A}，快来！这里有{1}，还有{2}。",

@@ -26,7 +26,7 @@ from explorer.training.answer_rows import ALPACA_CHAT, PHI3_CHAT
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
 from explorer.training.tuning_config import TuningConfig
-from models.classifier import Classifier, Pooling
+from models.classifier import Classifier
 from models.decoder import Decoder
 from models.errors import ConfigError, JobError, WeightError
 from models.loading import LoadedModel, load_model
@@ -87,7 +87,7 @@ def make_learner(decoder: Decoder, tuning: TuningConfig, generator: torch.Genera
     if tuning.lora is not None:
         add_lora(decoder, tuning.lora, generator)
     if tuning.labels:
-        return Classifier(decoder, len(tuning.labels), cast(Pooling, tuning.pooling), generator)
+        return Classifier(decoder, len(tuning.labels), tuning.pooling, generator)
     if tuning.trains == "head":
         problem = "without classes there is no new head to train; train the last block or all"
         raise ConfigError(problem, code="run-setting", problem=problem)

@@ -181,18 +181,9 @@ def build_tuning_run(
     Raises:
         ConfigError: A value that cannot be used, or fewer examples than a batch.
     """
-    per_step = setup.batch_size * setup.accumulate
-    if n_training < per_step:
-        raise ConfigError(
-            f"there are {n_training} examples to learn from and one step reads {per_step}; choose "
-            "a smaller batch, or write more examples",
-            code="tune-batch",
-            examples=n_training,
-            needed=per_step,
-        )
+    _check_batch(setup, n_training)
     steps_per_epoch = n_training // setup.batch_size // setup.accumulate
     n_steps = max(1, round(setup.epochs * steps_per_epoch))
-    keeps_all = n_parameters <= KEEP_ALL_PARAMETERS
     return RunConfig(
         name=clean_run_name(setup.name) or f"{objective} · {tuning.base_name}",
         objective=objective,
@@ -207,19 +198,38 @@ def build_tuning_run(
             learning_rate=setup.learning_rate, beta2=0.999, weight_decay=setup.weight_decay
         ),
         schedule=ScheduleConfig(kind="linear", warmup_steps=int(WARMUP_SHARE * n_steps)),
-        watch=WatchConfig(
-            evaluate_every=max(1, n_steps // EVALUATIONS),
-            evaluation_batches=8,
-            sample_every=max(1, n_steps // SAMPLES),
-            save_every=max(1, n_steps // CHECKPOINTS) if keeps_all else 0,
-            keep=None if keeps_all else 1,
-            keep_best=True,
-            patience=setup.patience,
-            prompts=prompts,
-            sample_tokens=SAMPLE_TOKENS,
-        ),
+        watch=_watch(setup, n_steps, prompts, n_parameters),
         n_steps=n_steps,
         seed=setup.seed,
         tokenizer=tuning.base_name,
         tuning=tuning,
+    )
+
+
+def _check_batch(setup: TuningSetup, n_training: int) -> None:
+    per_step = setup.batch_size * setup.accumulate
+    if n_training < per_step:
+        raise ConfigError(
+            f"there are {n_training} examples to learn from and one step reads {per_step}; choose "
+            "a smaller batch, or write more examples",
+            code="tune-batch",
+            examples=n_training,
+            needed=per_step,
+        )
+
+
+def _watch(
+    setup: TuningSetup, n_steps: int, prompts: tuple[str, ...], n_parameters: int
+) -> WatchConfig:
+    keeps_all = n_parameters <= KEEP_ALL_PARAMETERS
+    return WatchConfig(
+        evaluate_every=max(1, n_steps // EVALUATIONS),
+        evaluation_batches=8,
+        sample_every=max(1, n_steps // SAMPLES),
+        save_every=max(1, n_steps // CHECKPOINTS) if keeps_all else 0,
+        keep=None if keeps_all else 1,
+        keep_best=True,
+        patience=setup.patience,
+        prompts=prompts,
+        sample_tokens=SAMPLE_TOKENS,
     )

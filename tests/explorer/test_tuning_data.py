@@ -52,6 +52,8 @@ def test_a_file_is_what_its_content_is() -> None:
     whole, lines = json.dumps(rows), "\n".join(map(json.dumps, rows))
     for content in (whole, lines, "\ufeff" + whole, json.dumps({"data": rows})):
         assert read(content).rows == (("a", "x"), (1, "y"))
+    talk = [{"role": "user", "content": "x"}]
+    assert read(json.dumps({"messages": talk})).rows == ((talk,),)
     columns = json.dumps({"label": ["a", 1], "text": ["x", "y"]})
     assert read(columns).rows == (("a", "x"), (1, "y"))
 

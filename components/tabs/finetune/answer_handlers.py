@@ -152,7 +152,7 @@ class AnswerHandlers:
     ) -> tuple[str, dict[str, Any]]:
         tuning, turn, say = self._tunings.tuning(run), self._ctx.slots.turn, self._ctx.words.say
         with self._ctx.store.lease(tuning.base, visitor) as base:
-            guesses = ask_for_label(base, examples, tuning, turn)
+            guesses = ask_for_label(base, examples, tuning, turn=turn)
         source = self._ctx.runs.checkpoint_source(run, step)
         with self._ctx.store.lease(source, visitor) as loaded:
             scores = score_classes(

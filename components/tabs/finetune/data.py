@@ -74,24 +74,8 @@ def build(ctx: AppContext) -> Parts:
         with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="finetune-examples")
             built: dict[str, Any] = {"data": _build_choice(ctx)}
-            upload = gr.UploadButton(
-                t("finetune.upload"),
-                file_types=[".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt"],
-                type="filepath",
-                size="sm",
-                visible=False,
-                elem_id="finetune-upload",
-            )
-            built["typed"] = typed = gr.Textbox(
-                "",
-                label=t(f"{PREFIX}.typed"),
-                info=t(f"{PREFIX}.typed_info"),
-                lines=6,
-                max_lines=14,
-                visible=False,
-                elem_id="finetune-typed",
-                elem_classes=["numbers"],
-            )
+            upload = _build_upload(ctx)
+            built["typed"] = typed = _build_typed(ctx)
             with (
                 gr.Accordion(t("finetune.columns"), open=False, elem_id="finetune-columns"),
                 gr.Column(elem_classes=["form-grid"]),
@@ -153,6 +137,31 @@ def _build_choice(ctx: AppContext) -> gr.Dropdown:
         label=t(f"{PREFIX}.data"),
         info=t(f"{PREFIX}.data_info"),
         elem_id="finetune-data",
+    )
+
+
+def _build_upload(ctx: AppContext) -> gr.UploadButton:
+    return gr.UploadButton(
+        ctx.words.t("finetune.upload"),
+        file_types=[".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt"],
+        type="filepath",
+        size="sm",
+        visible=False,
+        elem_id="finetune-upload",
+    )
+
+
+def _build_typed(ctx: AppContext) -> gr.Textbox:
+    t = ctx.words.t
+    return gr.Textbox(
+        "",
+        label=t(f"{PREFIX}.typed"),
+        info=t(f"{PREFIX}.typed_info"),
+        lines=6,
+        max_lines=14,
+        visible=False,
+        elem_id="finetune-typed",
+        elem_classes=["numbers"],
     )
 
 
