@@ -8,6 +8,7 @@ from starlette.middleware import Middleware
 
 from components.context import AppContext
 from components.early_head import EarlyHead, make_early_head
+from components.head_answer import HeadAnswer
 from components.kit.view_assets import view_routes
 from components.next_routes import NextRoutes
 from components.run_routes import RunRoutes
@@ -42,7 +43,10 @@ def launch_options(ctx: AppContext, endpoint: Endpoint) -> dict[str, Any]:
         "server_name": endpoint.host,
         "server_port": endpoint.port,
         "app_kwargs": {
-            "middleware": [Middleware(EarlyHead, html=make_early_head(ctx.words))],
+            "middleware": [
+                Middleware(HeadAnswer),
+                Middleware(EarlyHead, html=make_early_head(ctx.words)),
+            ],
             "routes": [
                 *RunRoutes(ctx.runs).routes(),
                 *NextRoutes(ctx.results).routes(),

@@ -8,8 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from components.head_answer import HeadAnswer
 from components.routes import MatrixRoutes
 from components.text import ASSETS
 
@@ -181,3 +186,21 @@ def test_assets_are_served(client: TestClient) -> None:
     assert answer.content == (ASSETS / "style.css").read_bytes()
     assert "immutable" in answer.headers["cache-control"]
     assert client.get("/glassbox/assets/style.css").headers["cache-control"] == "no-cache"
+
+
+def test_headers_of_the_page_cost_no_page() -> None:
+    written = []
+
+    def write(request: Request) -> PlainTextResponse:
+        written.append((request.method, request.url.path))
+        return PlainTextResponse("page")
+
+    routes = [Route("/", write), Route("/other", write)]
+    app = Starlette(routes=routes, middleware=[Middleware(HeadAnswer)])
+    with TestClient(app) as client:
+        answer = client.head("/")
+        assert (answer.status_code, written) == (200, [])
+        assert answer.headers["content-type"].startswith("text/html")
+        assert client.get("/").text == "page"
+        assert client.head("/other").status_code == 200
+    assert written == [("GET", "/"), ("HEAD", "/other")]

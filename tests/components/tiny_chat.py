@@ -33,7 +33,7 @@ CONFIG = ModelConfig(
 )
 TEMPLATE = (
     "{% for m in messages %}"
-    "{% if m.role == 'system' and m.content == 'refuse' %}{{ raise_exception('no system') }}"
+    "{% if m.content.startswith('refuse') %}{{ raise_exception('no such talk') }}"
     "{% endif %}<|{{ 'model' if m.role == 'assistant' else 'user' }}|>{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}<|model|>{% endif %}"
 )
