@@ -170,6 +170,7 @@ class TalkHandlers:
         buttons = (gr.Button(visible=False), gr.Button(visible=True))
         yield {parts.hint: None, parts.send: buttons[0], parts.stop: buttons[1]}
         last: list[Replay] = []
+        end: Updates
         with ctx.stops.armed(work_of(request)) as switch:
             try:
                 for index in numbers:
@@ -178,11 +179,10 @@ class TalkHandlers:
                         facts = {"answer": len(last), "of": len(numbers), "done": step.done}
                         status = make_waiting(ctx, locale, "replaying", **facts, total=step.total)
                         yield {parts.status: status}
-                hint = self._say_replay(last, locale)
-                end = {parts.hint: hint}
+                end = {parts.hint: self._say_replay(last, locale)}
             except Stopped:
                 end = {parts.hint: None}
-            except ExplorerError as error:
+            except Exception as error:  # of any kind: else Stop would stay
                 end = {parts.card: card_for(ctx.words, locale, error)}
         yield {
             parts.status: None,
