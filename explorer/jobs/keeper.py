@@ -22,6 +22,8 @@ from models.errors import JobError
 
 LOG = logging.getLogger(__name__)
 CHECK_EVERY_S = 0.2
+# A process that is ended lets go of its run's lock a moment before the system tells how it ended.
+ENDING_S = 2.0
 # Exit codes of a process that has written into the events how its run ended.
 HAS_SAID = (0, 1)
 # The next warm process imports torch for seconds; not while a run shows its first points.
@@ -82,7 +84,10 @@ class RunKeeper:
         """Have a process ready before it is needed."""
         with self._lock:
             self._warm_at = math.inf
-            if self._warm is None or self._warm.exit_code is not None:
+            if self._warm is not None and self._warm.exit_code is not None:
+                self._warm.close()  # its pipes
+                self._warm = None
+            if self._warm is None:
                 self._warm = WorkerProcess()
 
     def change_about(self, run: RunFolder, **changes: object) -> None:
@@ -136,10 +141,13 @@ class RunKeeper:
             return order.index(run_id) if run_id in order else None
 
     def exit_code(self, run_id: str) -> int | None:
-        """How the process of a run ended, where this app started it; None is unknown."""
+        """How the process of a run that is not held any more ended; None is unknown.
+
+        It is known where this app started the process.
+        """
         with self._lock:
             worker = self._working.get(run_id)
-            return None if worker is None else worker.exit_code
+        return None if worker is None else worker.await_exit(ENDING_S)
 
     def probe(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Measure a step in the warm process; see `WorkerProcess.probe`.

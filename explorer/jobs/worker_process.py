@@ -61,6 +61,17 @@ class WorkerProcess:
         """How it ended: negative is the signal that killed it; None while it runs."""
         return self._process.poll()
 
+    def await_exit(self, most_s: float) -> int | None:
+        """How it ended, where it ends soon.
+
+        Args:
+            most_s: Longest to wait, in seconds.
+        """
+        try:
+            return self._process.wait(most_s)
+        except subprocess.TimeoutExpired:
+            return None
+
     def probe(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Measure one step of a configuration; see `explorer.training.estimate`.
 

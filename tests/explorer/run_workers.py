@@ -47,6 +47,9 @@ class ThreadWorker:
     def die(self, code=-9):
         self.exit_code = code
 
+    def await_exit(self, most_s):
+        return self.exit_code
+
     def close(self):
         self.closed = True
         self.die()
