@@ -53,7 +53,7 @@ def _checked(config: ModelConfig) -> ModelConfig:
     held: dict[str, Any] = {name: getattr(config, name) for name in PARTS}
     parts = {name: replace(part) for name, part in held.items() if part is not None}
     ropes = {kind: replace(rope) for kind, rope in config.rope.items()}
-    return replace(config, rope=ropes, **parts)  # type: ignore[arg-type]
+    return replace(config, rope=ropes, **parts)
 
 
 def read_config_json(text: str) -> ModelConfig:
