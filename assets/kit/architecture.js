@@ -36,7 +36,7 @@ function update() {
   models.replaceChildren(...(value?.models ?? []).map(model =>
     node('div', {cls: 'model'}, node('div', {cls: 'name', text: model.name}),
       node('div', {cls: 'note', text: model.note}), ...model.sections.map(section))));
-  models.style.setProperty('--count', value?.models.length ?? 1);
+  models.style.setProperty('--count', value?.models?.length ?? 1);
 }
 watch('value', update);
 update();
