@@ -17,7 +17,7 @@ from components.context import LOCAL_OWNER, Settings
 from components.launch import Endpoint, launch_options, launch_page
 from components.model_words import make_catalogue_view, make_ready_view, make_step_view
 from components.shell import build_page
-from components.tabs import TABS
+from components.tabs import TABS, USUAL, choose_tabs
 from components.text import CHINESE, ENGLISH, load_words
 from explorer.fitting import FitEstimate
 from explorer.store_records import LoadStep
@@ -220,3 +220,11 @@ def test_tabs_have_unique_ids_and_titles_in_the_words() -> None:
     ids = [tab.id for tab in TABS]
     assert len(set(ids)) == len(ids)
     assert all(WORDS.has(tab.title_key) for tab in TABS)
+
+
+def test_a_page_shows_the_tabs_that_it_was_started_with() -> None:
+    assert tuple(tab.id for tab in choose_tabs(None)) == USUAL
+    assert choose_tabs("all") == TABS
+    assert [tab.id for tab in choose_tabs("layers, tokens")] == ["tokens", "layers"]
+    with pytest.raises(ValueError, match="'nonsense', which is no tab; choose from tokens, "):
+        choose_tabs("tokens,nonsense")
