@@ -5,7 +5,7 @@ import gradio as gr
 from components.context import AppContext, ModelStore, Settings, build_context
 from components.model_bar import build_model_bar, wire_model_bar
 from components.routes import MatrixRoutes
-from components.tabs import TABS, Tab
+from components.tabs import Tab, choose_tabs
 from components.text import Words
 from explorer.runs import Runs
 
@@ -17,7 +17,7 @@ def build_page(
     words: Words | None = None,
     routes: MatrixRoutes | None = None,
     runs: Runs | None = None,
-    tabs: tuple[Tab, ...] = TABS,
+    tabs: tuple[Tab, ...] | None = None,
 ) -> tuple[gr.Blocks, AppContext]:
     """Build the whole page.
 
@@ -27,11 +27,12 @@ def build_page(
         words: The sentences of the page; read from assets when None.
         routes: Publisher of matrices; a new one when None.
         runs: The trainings; those below the app's folder when None.
-        tabs: What the page shows, from left to right.
+        tabs: What the page shows, from left to right; the usual ones when None.
 
     Returns:
         The page, ready to launch, and the context that its tabs share.
     """
+    tabs = choose_tabs(None) if tabs is None else tabs
     # An hour: uploads that nobody fetched are deleted, Gradio's own setting is to keep them.
     with gr.Blocks(title="Glassbox", analytics_enabled=False, delete_cache=(3600, 3600)) as demo:
         ctx = build_context(store, settings, words=words, routes=routes, runs=runs)

@@ -170,7 +170,7 @@ def test_the_head_of_the_page_comes_first_and_is_served(url: str) -> None:
 
 
 def test_only_named_events_are_listed() -> None:
-    demo, _ = build_page(FakeStore(), Settings())
+    demo, _ = build_page(FakeStore(), Settings(), tabs=TABS)
     names = [fn.api_name for fn in demo.fns.values() if fn.api_visibility == "public"]
     assert len(names) == len(set(names))
     assert set(names) >= OF_NO_TAB | OF_EARLIER_VERSIONS
@@ -181,7 +181,7 @@ def test_only_named_events_are_listed() -> None:
 
 
 def test_every_handler_takes_as_many_values_as_it_has_inputs() -> None:
-    demo, _ = build_page(FakeStore(), Settings())
+    demo, _ = build_page(FakeStore(), Settings(), tabs=TABS)
     for block_function in demo.fns.values():
         if block_function.fn is None:
             continue
