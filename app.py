@@ -25,7 +25,7 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
         environment: The environment variables.
 
     Returns:
-        `host`, `port`, `model`, `tabs`, `public`.
+        `host`, `port`, `model`, `public`.
     """
     on_space = "SPACE_ID" in environment or environment.get("SYSTEM") == "spaces"
     parser = argparse.ArgumentParser(
@@ -41,11 +41,6 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
     )
     parser.add_argument(
         "--model", help="model to open first: catalogue id, Hugging Face id, folder or file"
-    )
-    parser.add_argument(
-        "--tabs",
-        help="tabs to show, such as tokens,layers,finetune, or all; the fewer, the faster is the "
-        "page (default: tokens,attention,chat,pretrain)",
     )
     parser.add_argument(
         "--public",
@@ -158,7 +153,6 @@ def _serve(options: argparse.Namespace, max_upload_bytes: int) -> None:
     from components.context import Settings
     from components.launch import Endpoint, launch_page
     from components.shell import build_page
-    from components.tabs import choose_tabs
     from explorer.errors import ServerError
     from explorer.home import find_home_folder
     from explorer.openai_server import find_server_rule
@@ -174,9 +168,8 @@ def _serve(options: argparse.Namespace, max_upload_bytes: int) -> None:
         operator_sources=() if options.model is None else (options.model,),
         uploads=Uploads(find_home_folder(), max_bytes=max_upload_bytes),
     )
-    tabs = choose_tabs(options.tabs)
     settings = Settings(options.public, max_upload_bytes, options.model)
-    demo, ctx = build_page(store, settings, tabs=tabs)
+    demo, ctx = build_page(store, settings)
     launch_page(demo, ctx, Endpoint(options.host, options.port))
 
 

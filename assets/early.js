@@ -45,6 +45,19 @@
   };
   document.documentElement.dataset.theme = first;
 
+  // Each tab is a page of Gradio's, which its script would look up by the path of the address. Ours
+  // is named by `?tab=`, so the page that was sent becomes that of the root.
+  let config;
+  Object.defineProperty(window, "gradio_config", {
+    configurable: true,
+    get: () => config,
+    set(sent) {
+      window.glassbox.tab ??= sent.current_page ?? "";
+      if (sent.page) sent.page[""] = sent.page[window.glassbox.tab];
+      config = { ...sent, current_page: "" };
+    },
+  });
+
   // Gradio's element reads theme_mode when its deferred script runs, which is after the parser has
   // put the element in: set both as soon as they appear, still before the first paint.
   const observer = new MutationObserver(() => {

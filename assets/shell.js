@@ -92,34 +92,49 @@
   });
 
   // --- the address of a view -----------------------------------------------------------------
-  // The address follows the tab that a visitor chooses. Gradio's own select event also comes while
-  // the page is built, and would overwrite the tab that the address asks for.
-  document.addEventListener("click", (event) => {
-    const chosen = event.target.closest?.("#tabs > .tab-wrapper [role=tab]");
-    const tab = chosen?.dataset.tabId;
-    const address = new URL(location.href);
-    if (!tab || address.searchParams.get("tab") === tab) return;
-    // The other keys belong to the view that was left; these two belong to the page.
-    for (const key of [...address.searchParams.keys()]) {
-      if (key !== "lang" && key !== "__theme") address.searchParams.delete(key);
-    }
-    address.searchParams.set("tab", tab);
-    history.replaceState(history.state, "", address);
-  });
-
   // Which inner tab is open, for a page that is loaded again, such as in the other language.
   glassbox.withOpenPanel = (address) => {
-    const outer = document.querySelector("#tabs > .tab-wrapper [role=tab][aria-selected=true]");
-    const chosen = document.querySelectorAll("#tabs [role=tabpanel] [role=tab][aria-selected=true]");
+    const chosen = document.querySelectorAll("[role=tab][aria-selected=true]");
     const open = [...chosen].find((tab) => tab.getClientRects().length > 0);
-    if (!outer || !open) return address;
-    address.searchParams.set("tab", outer.dataset.tabId);
-    address.searchParams.set("panel", open.dataset.tabId);
+    address.searchParams.set("tab", glassbox.openTab());
+    if (open) address.searchParams.set("panel", open.dataset.tabId);
     return address;
   };
 
-  glassbox.shareView = async (view, values) => {
-    const address = new URL(location.origin + location.pathname);
+  // The tab of this page; the root of the address shows the first one.
+  glassbox.openTab = () => glassbox.tab || document.querySelector("#tabs a")?.dataset.tab || "";
+
+  // Every tab has a page of its own. Its view waits in this window until the visitor comes back.
+  const viewKey = (tab) => `glassbox_view_${tab}`;
+  glassbox.addressOfTab = (tab) => {
+    const own = new URLSearchParams(location.search);
+    const kept = new URLSearchParams(sessionStorage.getItem(viewKey(tab)) ?? `tab=${tab}`);
+    for (const key of ["lang", "__theme"]) {
+      if (own.has(key)) kept.set(key, own.get(key));
+    }
+    return `./?${kept}`;
+  };
+
+  let goal = null;
+  const go = () => {
+    if (goal) location.assign(goal);
+    goal = null;
+  };
+  // Called by the bar: the event that asks for the values of this view, then leaves.
+  glassbox.leaveFor = (address, ask) => {
+    goal = address;
+    ask();
+    setTimeout(go, 400);  // a page that is not ready yet has no values to give
+  };
+  glassbox.leaveView = (view, values) => {
+    const [address] = describeView(view, values);
+    sessionStorage.setItem(viewKey(view.tab), address.search.slice(1));
+    go();
+  };
+
+  // The address of a view, and whether a text was too long for it.
+  function describeView(view, values) {
+    const address = new URL("./", location.href);
     address.searchParams.set("tab", view.tab);
     const open = view.panels
       && document.querySelector(`#${CSS.escape(view.panels)} [role=tab][aria-selected=true]`);
@@ -128,10 +143,16 @@
     view.keys.forEach((key, index) => {
       const value = values[index];
       if (value === null || value === undefined || value === "") return;
+      if (value === view.samples[index]) return;
       const text = String(value);
       if (text.length > view.limit) left_out = true;
       else address.searchParams.set(key, text);
     });
+    return [address, left_out];
+  }
+
+  glassbox.shareView = async (view, values) => {
+    const [address, left_out] = describeView(view, values);
     history.replaceState(history.state, "", address);
     const said = left_out ? glassbox.say("shell.share_too_long", { limit: view.limit }) : "";
     try {

@@ -15,6 +15,7 @@ import gradio as gr
 
 # Longer texts make addresses that mail programs and proxies cut off.
 MAX_TEXT_CHARACTERS = 2_000
+_SHORT_CHARACTERS = 40
 
 Parse = Callable[[str], Any]
 
@@ -122,7 +123,7 @@ class ViewAddress:
     def __init__(self) -> None:
         self._parts: list[Part] = []
         self._panels: dict[str, Panels] = {}
-        self._share_buttons: list[tuple[str, gr.Button]] = []
+        self._share_buttons: dict[str, list[gr.Button]] = {}
 
     def register(
         self,
@@ -163,25 +164,26 @@ class ViewAddress:
 
     def add_share_button(self, tab: str, button: gr.Button) -> None:
         """Let a button copy the address of a tab's present view."""
-        self._share_buttons.append((tab, button))
+        self._share_buttons.setdefault(tab, []).append(button)
 
-    def wire(self, demo: gr.Blocks, tabs: gr.Tabs, tab_ids: Sequence[str]) -> Any:
-        """Connect everything that was registered; called once, after all tabs are built.
+    def wire(self, demo: gr.Blocks, tab: str, tab_bar: gr.HTML) -> Any:
+        """Connect what a tab has registered; called once for each, after all tabs are built.
 
         Args:
             demo: The page.
-            tabs: The outer tabs.
-            tab_ids: Their ids.
+            tab: Id of the tab.
+            tab_bar: Where a visitor leaves for another tab.
 
         Returns:
             The event, for what must come `.then`: after the values of the address are in place.
         """
+        outputs = self._outputs(tab)
 
-        def on_address(request: gr.Request) -> dict[Any, Any]:
-            return self.updates(dict(request.query_params), tabs, tab_ids)
+        def on_address(request: gr.Request) -> dict[Any, Any] | None:
+            changes = self.updates(tab, dict(request.query_params))
+            # Gradio takes no empty answer where there are outputs
+            return changes or dict.fromkeys(outputs[:1], gr.skip()) or None
 
-        inner = [panels.tabs for panels in self._panels.values()]
-        outputs = [tabs, *inner, *(part.component for part in self._parts)]
         loaded = demo.load(
             on_address,
             None,
@@ -190,53 +192,65 @@ class ViewAddress:
             show_progress="hidden",
             api_visibility="private",
         )
-        for tab, button in self._share_buttons:
-            self._wire_share(tab, button)
+        self._wire_view(tab, tab_bar.leave, "leaveView")
+        for button in self._share_buttons.get(tab, []):
+            self._wire_view(tab, button.click, "shareView")
         return loaded
 
-    def updates(
-        self, query: Mapping[str, str], tabs: Any, tab_ids: Sequence[str]
-    ) -> dict[Any, Any]:
+    def updates(self, tab: str, query: Mapping[str, str]) -> dict[Any, Any]:
         """Turn the query of an address into new values of components.
 
         A value that cannot be used is left out, so that an old or a broken link still opens.
 
         Args:
+            tab: Id of the tab that the page shows.
             query: Keys and values of the address.
-            tabs: The outer tabs.
-            tab_ids: Their ids.
 
         Returns:
-            The value for each component that changes; the outer tabs only when one is named.
+            The value for each component that changes; empty when the address names no view of it.
         """
-        tab = query.get("tab", "")
-        if tab not in tab_ids:
-            return {tabs: gr.skip()}
-        changes: dict[Any, Any] = {tabs: gr.Tabs(selected=tab)}
+        if query.get("tab") != tab:
+            return {}
+        changes: dict[Any, Any] = {}
         panels = self._panels.get(tab)
         if panels is not None and query.get("panel") in panels.ids:
             changes[panels.tabs] = gr.Tabs(selected=query["panel"])
-        for part in self._parts:
-            if part.tab == tab and part.key in query:
+        for part in self._parts_of(tab):
+            if part.key in query:
                 _add_parsed(changes, part, query[part.key])
         return changes
 
-    def _wire_share(self, tab: str, button: gr.Button) -> None:
-        parts = [part for part in self._parts if part.tab == tab]
+    def _parts_of(self, tab: str) -> list[Part]:
+        return [part for part in self._parts if part.tab == tab]
+
+    def _outputs(self, tab: str) -> list[Any]:
+        inner = [self._panels[tab].tabs] if tab in self._panels else []
+        return [*inner, *(part.component for part in self._parts_of(tab))]
+
+    def _wire_view(self, tab: str, event: Callable[..., Any], function: str) -> None:
+        """Give the present values of a tab to a function of the page's script."""
+        parts = self._parts_of(tab)
         panels = self._panels.get(tab)
         view = {
             "tab": tab,
             "keys": [part.key for part in parts],
+            "samples": [_sample_of(part.shared) for part in parts],
             "panels": None if panels is None else panels.tabs.elem_id,
             "limit": MAX_TEXT_CHARACTERS,
         }
-        button.click(
+        event(
             None,
             [part.shared for part in parts],
             None,
-            js=f"(...values) => window.glassbox.shareView({json.dumps(view)}, values)",
+            js=f"(...values) => window.glassbox.{function}({json.dumps(view)}, values)",
             api_visibility="private",
         )
+
+
+def _sample_of(component: Any) -> str | None:
+    """The text that a visitor finds there: while it is unchanged, an address need not hold it."""
+    value = component.value
+    return value if isinstance(value, str) and len(value) > _SHORT_CHARACTERS else None
 
 
 def _add_parsed(changes: dict[Any, Any], part: Part, text: str) -> None:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import gradio as gr
 from starlette.middleware import Middleware
 
 from components.context import AppContext
@@ -11,6 +10,7 @@ from components.early_head import EarlyHead, make_early_head
 from components.head_answer import HeadAnswer
 from components.kit.view_assets import view_routes
 from components.next_routes import NextRoutes
+from components.pages import TabAddress, TabPages
 from components.run_routes import RunRoutes
 from components.text import ASSETS
 from components.theme import build_theme
@@ -29,10 +29,11 @@ class Endpoint:
     port: int
 
 
-def launch_options(ctx: AppContext, endpoint: Endpoint) -> dict[str, Any]:
+def launch_options(demo: TabPages, ctx: AppContext, endpoint: Endpoint) -> dict[str, Any]:
     """List the settings of `Blocks.launch`.
 
     Args:
+        demo: The page.
         ctx: The page's context.
         endpoint: Where to listen.
 
@@ -45,6 +46,7 @@ def launch_options(ctx: AppContext, endpoint: Endpoint) -> dict[str, Any]:
         "app_kwargs": {
             "middleware": [
                 Middleware(HeadAnswer),
+                Middleware(TabAddress, tab_ids=demo.tab_ids()),
                 Middleware(EarlyHead, html=make_early_head(ctx.words)),
             ],
             "routes": [
@@ -66,7 +68,7 @@ def launch_options(ctx: AppContext, endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def launch_page(demo: gr.Blocks, ctx: AppContext, endpoint: Endpoint, **extra: Any) -> str:
+def launch_page(demo: TabPages, ctx: AppContext, endpoint: Endpoint, **extra: Any) -> str:
     """Serve the page.
 
     Args:
@@ -80,5 +82,5 @@ def launch_page(demo: gr.Blocks, ctx: AppContext, endpoint: Endpoint, **extra: A
     """
     # Handlers are unlimited here: explorer gives out the device by turns, a pass at a time.
     demo.queue(default_concurrency_limit=None)
-    _, url, _ = demo.launch(**{**launch_options(ctx, endpoint), **extra})
+    _, url, _ = demo.launch(**{**launch_options(demo, ctx, endpoint), **extra})
     return str(url)

@@ -161,24 +161,29 @@ def _build_formats(ctx: AppContext) -> gr.Radio:
     )
 
 
-def wire_model_bar(ctx: AppContext, bar: ModelBar, opened: Any) -> None:
+def wire_first_open(ctx: AppContext, bar: ModelBar, opened: Any) -> None:
+    """Recognise the visitor and open a model after the event `opened`; called for each tab."""
+    on = ModelBarHandlers(ctx, bar)
+    first = {"card": bar.page_card, "words": ctx.words}
+    # The browser's memory takes part in private events only: as an input of a named one, callers of
+    # the API would have to send it.
+    visited = wire(opened.then, on.visit, [bar.memory], [ctx.owner, bar.memory], **first)
+    shown = [bar.header, ctx.model_id, bar.opening, bar.memory]
+    wire(visited.then, on.first_open, [ctx.model_id, ctx.owner, bar.memory], shown, **first)
+
+
+def wire_model_bar(ctx: AppContext, bar: ModelBar) -> None:
     """Connect the bar's events; called once, after all tabs are built.
 
     Args:
         ctx: The page's context.
         bar: Its components.
-        opened: The event after which the visitor is recognised and a model opened.
     """
     on = ModelBarHandlers(ctx, bar)
     shown = [bar.header, ctx.model_id, bar.opening]
     visitor = [ctx.model_id, ctx.owner]
     options: dict[str, Any] = {"card": bar.card, "words": ctx.words}
-
-    # The browser's memory takes part in private events only: as an input of a named one, callers of
-    # the API would have to send it.
     first = {"card": bar.page_card, "words": ctx.words}
-    visited = wire(opened.then, on.visit, [bar.memory], [ctx.owner, bar.memory], **first)
-    wire(visited.then, on.first_open, [*visitor, bar.memory], [*shown, bar.memory], **first)
     wire(ctx.model_id.change, on.remember, [ctx.model_id, bar.memory], [bar.memory], **first)
     listed = [ctx.model_id, bar.dtype]
     wire(bar.header.open_picker, on.picker, listed, [bar.catalogue], **options)

@@ -1,11 +1,13 @@
-"""The page: header, tabs, and what belongs to all tabs."""
+"""The pages: header, tab bar, the tabs, and what belongs to all tabs."""
 
 import gradio as gr
 
 from components.context import AppContext, ModelStore, Settings, build_context
-from components.model_bar import build_model_bar, wire_model_bar
+from components.kit.views import build_view, pick_texts
+from components.model_bar import build_model_bar, wire_first_open, wire_model_bar
+from components.pages import TabPages
 from components.routes import MatrixRoutes
-from components.tabs import Tab, choose_tabs
+from components.tabs import TABS, Tab
 from components.text import Words
 from explorer.runs import Runs
 
@@ -17,9 +19,9 @@ def build_page(
     words: Words | None = None,
     routes: MatrixRoutes | None = None,
     runs: Runs | None = None,
-    tabs: tuple[Tab, ...] | None = None,
-) -> tuple[gr.Blocks, AppContext]:
-    """Build the whole page.
+    tabs: tuple[Tab, ...] = TABS,
+) -> tuple[TabPages, AppContext]:
+    """Build the page of every tab.
 
     Args:
         store: The models.
@@ -27,26 +29,36 @@ def build_page(
         words: The sentences of the page; read from assets when None.
         routes: Publisher of matrices; a new one when None.
         runs: The trainings; those below the app's folder when None.
-        tabs: What the page shows, from left to right; the usual ones when None.
+        tabs: From left to right.
 
     Returns:
-        The page, ready to launch, and the context that its tabs share.
+        The app, ready to launch, and the context that its tabs share.
     """
-    tabs = choose_tabs(None) if tabs is None else tabs
     # An hour: uploads that nobody fetched are deleted, Gradio's own setting is to keep them.
-    with gr.Blocks(title="Glassbox", analytics_enabled=False, delete_cache=(3600, 3600)) as demo:
+    with TabPages(title="Glassbox", analytics_enabled=False, delete_cache=(3600, 3600)) as demo:
         ctx = build_context(store, settings, words=words, routes=routes, runs=runs)
         bar = build_model_bar(ctx)
-        # "wrap" keeps every tab in one list; style.css makes that list scroll instead of wrap.
-        with gr.Tabs(elem_id="tabs", overflow_behavior="wrap") as outer:
-            for tab in tabs:
-                _build_tab(ctx, tab)
-        # the model comes after the address: tabs show it with the address's values, not before
-        opened = ctx.address.wire(demo, outer, [tab.id for tab in tabs])
-        wire_model_bar(ctx, bar, opened)
+        tab_bar = _build_tab_bar(ctx, tabs)
+        for tab in tabs:
+            with (
+                demo.tab_page(tab.id, tab.id),
+                gr.Column(elem_id=f"tab-{tab.id}", elem_classes=["tab-page"]),
+            ):
+                tab.build(ctx)
+        wire_model_bar(ctx, bar)
+        for tab in tabs:
+            with demo.tab_page(tab.id, tab.id):
+                # the model comes after the address: a tab shows it with the address's values
+                wire_first_open(ctx, bar, ctx.address.wire(demo, tab.id, tab_bar))
     return demo, ctx
 
 
-def _build_tab(ctx: AppContext, tab: Tab) -> None:
-    with gr.Tab(ctx.words.t(tab.title_key), id=tab.id, elem_id=f"tab-{tab.id}"):
-        tab.build(ctx)
+def _build_tab_bar(ctx: AppContext, tabs: tuple[Tab, ...]) -> gr.HTML:
+    return build_view(
+        "tab_bar",
+        ctx.words,
+        template="<nav></nav>",
+        elem_id="tabs",
+        tabs=[tab.id for tab in tabs],
+        texts=pick_texts(ctx.words, {tab.id: tab.title_key for tab in tabs}),
+    )

@@ -8,7 +8,7 @@ from components.context import Settings
 from components.launch import Endpoint, launch_page
 from components.routes import MatrixRoutes
 from components.shell import build_page
-from components.tabs import choose_tabs
+from components.tabs import chat
 from tests.components.tiny_chat import TinyStore
 
 
@@ -22,7 +22,7 @@ def served_routes() -> MatrixRoutes:
 def served_chat(served_routes: MatrixRoutes) -> Iterator[tuple[TinyStore, str]]:
     """The store of the tiny model and the address of the page."""
     store = TinyStore()
-    demo, ctx = build_page(store, Settings(), routes=served_routes, tabs=choose_tabs("chat"))
+    demo, ctx = build_page(store, Settings(), routes=served_routes, tabs=(chat.TAB,))
     url = launch_page(
         demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
     )

@@ -11,7 +11,6 @@ import pytest
 
 from components.context import Settings
 from components.shell import build_page
-from components.tabs import TABS
 from components.tabs.blocks import PANELS as BLOCKS
 from components.tabs.form_panel import FormPanelHandlers, make_matrix
 from components.tabs.positions import PANELS as POSITIONS
@@ -27,7 +26,7 @@ SOME = [pytest.param(name, marks=pytest.mark.slow) if name in HEAVY else name fo
 
 @pytest.fixture(scope="module")
 def ctx():
-    return build_page(TinyStore(), Settings(), tabs=TABS)[1]
+    return build_page(TinyStore(), Settings())[1]
 
 
 def fitting(settings):

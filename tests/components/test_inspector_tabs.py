@@ -13,7 +13,6 @@ from starlette.testclient import TestClient
 from components.context import Settings
 from components.next_routes import NextRoutes
 from components.shell import build_page
-from components.tabs import TABS
 from components.tabs.asking import Ask
 from components.tabs.layers.attribution import AttributionHandlers
 from components.tabs.layers.comparison import ComparisonHandlers
@@ -43,7 +42,7 @@ DIALS = SamplingSettings()
 @pytest.fixture(scope="module")
 def asking() -> Iterator[object]:
     """What the handlers are given: the context of a page, and turns that nobody stops."""
-    _, ctx = build_page(TinyStore(), Settings(), tabs=TABS)
+    _, ctx = build_page(TinyStore(), Settings())
 
     class Asking(SimpleNamespace):
         def working(self, panel, request):

@@ -13,14 +13,12 @@ from components.address import (
     parse_text,
 )
 
-TAB_IDS = ["tokens", "attention"]
-
 
 @pytest.fixture
 def view() -> dict:
     address = ViewAddress()
     with gr.Blocks():
-        parts = {"tabs": gr.Tabs(), "inner": gr.Tabs(elem_id="attention-panels")}
+        parts: dict = {"inner": gr.Tabs(elem_id="attention-panels")}
         parts |= {"text": gr.Textbox(), "layer": gr.Slider(), "other": gr.Textbox()}
     address.register("attention", "text", parts["text"])
     address.register("attention", "layer", parts["layer"], parse_integer(0, 29))
@@ -30,12 +28,11 @@ def view() -> dict:
 
 
 def updates(view: dict, **query: str) -> dict:
-    return view["address"].updates(query, view["tabs"], TAB_IDS)
+    return view["address"].updates("attention", query)
 
 
 def test_a_whole_address(view: dict) -> None:
     found = updates(view, tab="attention", panel="masks", text="a <b> 玛", layer="13")
-    assert found[view["tabs"]].selected == "attention"
     assert found[view["inner"]].selected == "masks"
     assert found[view["text"]] == "a <b> 玛"
     assert found[view["layer"]] == 13
@@ -52,9 +49,9 @@ def test_what_is_no_number_is_left_out(view: dict, layer: str) -> None:
     assert view["layer"] not in updates(view, tab="attention", layer=layer)
 
 
-@pytest.mark.parametrize("query", [{}, {"tab": "nothing", "text": "a"}, {"text": "a"}])
-def test_without_a_known_tab_nothing_changes(view: dict, query: dict) -> None:
-    assert list(updates(view, **query)) == [view["tabs"]]
+@pytest.mark.parametrize("query", [{}, {"tab": "tokens", "text": "a"}, {"text": "a"}])
+def test_the_address_of_another_tab_changes_nothing(view: dict, query: dict) -> None:
+    assert updates(view, **query) == {}
 
 
 def test_an_unknown_panel_is_left_out(view: dict) -> None:

@@ -113,7 +113,7 @@ def test_the_default_model_opens_by_itself_and_the_pill_names_it(open_page: Open
 def test_chinese_by_browser_by_address_and_remembered(open_page: Open, url: str) -> None:
     page = open_page(locale="zh-HK")
     assert page.evaluate("document.documentElement.lang") == "zh-CN"
-    assert page.locator("#tabs [role=tab]").first.inner_text() == "词元"
+    assert page.locator("#tabs a").first.inner_text() == "词元"
     assert "离线包" in page.locator("#header .pill").inner_text()
     page = open_page("?lang=zh-CN")
     assert page.locator("#first-share").count() == 1
@@ -218,17 +218,29 @@ def test_a_source_that_fails_shows_a_card_and_keeps_the_model(open_page: Open) -
     assert "SmolLM2" in pill.inner_text()
 
 
-def test_arrow_keys_move_between_tabs_and_the_address_follows(open_page: Open) -> None:
+def test_a_tab_is_a_link_and_its_view_is_there_on_return(open_page: Open) -> None:
     page = open_page()
-    tabs = page.locator("#tabs > .tab-wrapper [role=tab]")
-    assert tabs.evaluate_all("tabs => tabs.map((tab) => tab.tabIndex)") == [0, -1, -1]
-    tabs.first.focus()
-    page.keyboard.press("ArrowRight")
+    assert page.locator("#tabs a[aria-current=page]").get_attribute("data-tab") == "first"
+    page.locator("#first-text textarea").fill("kept")
+    page.get_by_role("tab", name="two").click()
+    page.locator("#tabs a[data-tab=second]").focus()
+    page.keyboard.press("Enter")
     page.wait_for_selector("#tab-second h1")
     assert urlsplit(page.url).query == "tab=second"
+    assert page.locator("#tab-first").count() == 0
+    page.locator("#tabs a[data-tab=first]").click()
+    page.get_by_text("panel two").wait_for()
+    page.wait_for_function("document.querySelector('#first-text textarea').value === 'kept'")
+
+
+def test_arrow_keys_move_between_panels(open_page: Open) -> None:
+    page = open_page()
+    panels = page.locator("#first-panels [role=tab]")
+    assert panels.evaluate_all("tabs => tabs.map((tab) => tab.tabIndex)") == [0, -1]
+    panels.first.focus()
     page.keyboard.press("ArrowLeft")
-    page.keyboard.press("ArrowLeft")
-    assert tabs.nth(2).get_attribute("aria-selected") == "true"
+    page.get_by_text("panel two").wait_for()
+    assert panels.nth(1).get_attribute("aria-selected") == "true"
 
 
 def test_an_address_opens_its_view_and_sharing_gives_it_back(open_page: Open) -> None:

@@ -17,7 +17,7 @@ from components.context import LOCAL_OWNER, Settings
 from components.launch import Endpoint, launch_options, launch_page
 from components.model_words import make_catalogue_view, make_ready_view, make_step_view
 from components.shell import build_page
-from components.tabs import TABS, USUAL, choose_tabs
+from components.tabs import TABS
 from components.text import CHINESE, ENGLISH, load_words
 from explorer.fitting import FitEstimate
 from explorer.store_records import LoadStep
@@ -164,13 +164,13 @@ def test_the_head_of_the_page_comes_first_and_is_served(url: str) -> None:
         sent = answer.read()
     page = gzip.decompress(sent).decode()
     assert len(sent) < len(page) / 3  # the configuration of all components is in it
-    assert page.index("glassbox_language") < page.index("gradio_config")
-    assert page.index('href="glassbox/assets/style.css') < page.index("gradio_config")
+    assert page.index("glassbox_language") < page.index("window.gradio_config = ")
+    assert page.index('href="glassbox/assets/style.css') < page.index("window.gradio_config = ")
     assert page.count("</script>") >= 4
 
 
 def test_only_named_events_are_listed() -> None:
-    demo, _ = build_page(FakeStore(), Settings(), tabs=TABS)
+    demo, _ = build_page(FakeStore(), Settings())
     names = [fn.api_name for fn in demo.fns.values() if fn.api_visibility == "public"]
     assert len(names) == len(set(names))
     assert set(names) >= OF_NO_TAB | OF_EARLIER_VERSIONS
@@ -181,7 +181,7 @@ def test_only_named_events_are_listed() -> None:
 
 
 def test_every_handler_takes_as_many_values_as_it_has_inputs() -> None:
-    demo, _ = build_page(FakeStore(), Settings(), tabs=TABS)
+    demo, _ = build_page(FakeStore(), Settings())
     for block_function in demo.fns.values():
         if block_function.fn is None:
             continue
@@ -200,7 +200,7 @@ def test_every_handler_takes_as_many_values_as_it_has_inputs() -> None:
 
 def test_the_launch_settings_are_the_safe_ones() -> None:
     demo, ctx = build_page(FakeStore(), Settings(public=True, max_upload_bytes=1234))
-    options = launch_options(ctx, Endpoint("127.0.0.1", 1))
+    options = launch_options(demo, ctx, Endpoint("127.0.0.1", 1))
     assert options["max_file_size"] == 1234
     assert (options["ssr_mode"], options["share"]) == (False, False)
     assert (options["enable_monitoring"], options["run_history"]) == (False, False)
@@ -220,11 +220,3 @@ def test_tabs_have_unique_ids_and_titles_in_the_words() -> None:
     ids = [tab.id for tab in TABS]
     assert len(set(ids)) == len(ids)
     assert all(WORDS.has(tab.title_key) for tab in TABS)
-
-
-def test_a_page_shows_the_tabs_that_it_was_started_with() -> None:
-    assert tuple(tab.id for tab in choose_tabs(None)) == USUAL
-    assert choose_tabs("all") == TABS
-    assert [tab.id for tab in choose_tabs("layers, tokens")] == ["tokens", "layers"]
-    with pytest.raises(ValueError, match="'nonsense', which is no tab; choose from tokens, "):
-        choose_tabs("tokens,nonsense")

@@ -28,7 +28,7 @@ def url(smollm2_file) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "app.py", "--port", str(port), "--tabs", "tokens,attention,chat"]
+    command = [sys.executable, "app.py", "--port", str(port)]
     app = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}/"
     for _ in range(600):
