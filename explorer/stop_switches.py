@@ -45,6 +45,11 @@ class StopSwitches:
                 if self._switches.get(work_id) is switch:
                     del self._switches[work_id]
 
+    def is_running(self, work_id: str) -> bool:
+        """Whether something of that id is running."""
+        with self._lock:
+            return work_id in self._switches
+
     def stop(self, work_id: str) -> bool:
         """Throw the switch; False when nothing of that id is running."""
         with self._lock:

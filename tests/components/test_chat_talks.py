@@ -1,6 +1,7 @@
 """Conversations through the API: branches, files, replay, several visitors; and servers."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,11 +10,15 @@ from gradio_client import Client
 
 from components.routes import MatrixRoutes
 from components.tabs.chat.answer_view import make_chips
+from components.tabs.chat.handlers import work_of
+from components.tabs.chat.talk_handlers import TalkHandlers
 from components.tabs.chat.talk_view import MOST_SHOWN_CHARACTERS, make_conversation
 from components.token_units import MOST_CHIPS
 from explorer.conversation import AnswerSettings, AnswerToken
+from explorer.stop_switches import StopSwitches
 from explorer.talk import MOST_DETAILED, Answer, Talk
 from explorer.talk_file import write_talk
+from explorer.talk_store import TalkStore
 from tests.components.test_chat_tab import RESULTS, ask, said, units_of
 from tests.components.tiny_chat import ByteTokenizer, TinyStore
 from tests.explorer.model_server import END, make_delta, serve_models
@@ -141,3 +146,16 @@ def test_a_very_long_answer_is_drawn_in_part_and_kept_whole() -> None:
     assert len(kept) == 10_000
     assert sum(t.alternatives != () for t in kept) == MOST_DETAILED
     assert len(write_talk(talk)) < 3_000_000
+
+
+def test_the_last_conversation_comes_back_unless_a_new_one_has_begun(tmp_path: Path) -> None:
+    talks, stops = TalkStore(tmp_path), StopSwitches()
+    kept = talks.save("visitor", Talk().ask("before"))
+    answers = SimpleNamespace(open_talk=lambda talk, *_: {"talk": talk})
+    ctx = SimpleNamespace(talks=talks, stops=stops, owner_of=lambda owner, _: owner)
+    handlers = TalkHandlers(ctx, None, answers, None)
+    handlers._look = lambda *_: {}
+    request = SimpleNamespace(session_hash="page")
+    assert handlers.restore("visitor", Talk(), request)["talk"].id == kept.id
+    with stops.armed(work_of(request)):
+        assert handlers.restore("visitor", Talk(), request) == {}

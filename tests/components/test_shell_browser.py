@@ -76,7 +76,9 @@ def open_page(chromium: Any, url: str) -> Iterator[Open]:
     contexts, complaints = [], []
 
     def complain(message: Any) -> None:
-        if message.type in ("error", "warning"):
+        # what is under way when a page is left ends with it, and Gradio says so
+        ended = "AbortError" in message.text or "Connection errored out" in message.text
+        if message.type in ("error", "warning") and not ended:
             complaints.append(message.text)
 
     def open_one(query: str = "", *, ready: bool = True, **options: Any) -> Any:

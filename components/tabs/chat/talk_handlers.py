@@ -54,12 +54,18 @@ class TalkHandlers:
         self._saver = saver
 
     def restore(self, owner: str | None, talk: Talk, request: gr.Request) -> Updates:
-        """Open the conversation that was changed last, when the page is loaded."""
+        """Open the conversation that was changed last, when the page is loaded.
+
+        Its tokens may take a while to be looked up; whoever has sent a message by then stays with
+        the conversation that he has begun.
+        """
         visitor = self._ctx.owner_of(owner, request)
         entries = self._ctx.talks.list(visitor)
-        if talk.nodes or not entries:
-            return self._answers.open_talk(talk, owner, request)
-        return self.open(entries[0].id, owner, request)
+        if entries and not talk.nodes:
+            talk = self._ctx.talks.load(visitor, entries[0].id)
+        shown = self._answers.open_talk(talk, owner, request)
+        shown |= self._look(talk, -1, owner, request)
+        return {} if self._ctx.stops.is_running(work_of(request)) else shown
 
     def open(self, name: str, owner: str | None, request: gr.Request) -> Updates:
         """Open a conversation of the list; an answer that is being written ends unseen."""
