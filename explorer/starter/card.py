@@ -31,6 +31,10 @@ scene and tells, describes, lists or asks about it, without contradicting itself
 tokens is Chinese. `{SEPARATOR}` stands between documents. No document has the instruction forms
 that fine-tuning teaches later.
 
+A first run reads the world alone. A second one goes on from its weights with more of the world and,
+among its documents, rows of random tokens that are repeated (`explorer/starter/rows.py`): there the
+heads form that copy. `copying_` stands before what is said of it.
+
 ## Built with
 
 ```bash
@@ -48,7 +52,7 @@ right word for word.
 def write_card(
     facts: Mapping[str, Any],
     scores: StarterScores,
-    curve: Sequence[Sequence[float]],
+    curves: Mapping[str, Sequence[Sequence[float]]],
     stories: Sequence[str],
 ) -> str:
     """The model card, as Markdown.
@@ -56,12 +60,15 @@ def write_card(
     Args:
         facts: See `packing.collect_facts`.
         scores: Of the packed model.
-        curve: Step, training and validation loss.
+        curves: Of both runs: step, training and validation loss.
         stories: What it writes.
     """
     lines = [HEAD.format(**facts), "| | |", "|---|---|"]
     lines += [f"| {key.replace('_', ' ')} | {value} |" for key, value in facts.items()]
-    lines += [DATA, *_score_lines(scores), *_curve_lines(curve), "", "## What it writes", ""]
+    lines += [DATA, *_score_lines(scores)]
+    lines += _curve_lines("Curve of the first run", curves["curve"])
+    lines += _curve_lines("Curve of the second run", curves["copying_curve"])
+    lines += ["", "## What it writes", ""]
     lines += [f"> {story}".replace("\n", "\n> ") + "\n" for story in stories]
     return "\n".join(lines)
 
@@ -87,8 +94,8 @@ def _score_lines(scores: StarterScores) -> Iterator[str]:
         )
 
 
-def _curve_lines(curve: Sequence[Sequence[float]]) -> Iterator[str]:
-    yield "\n## Curve\n"
+def _curve_lines(title: str, curve: Sequence[Sequence[float]]) -> Iterator[str]:
+    yield f"\n## {title}\n"
     yield "| step | training loss | validation loss |"
     yield "|---|---|---|"
     every = max(1, len(curve) // CURVE_ROWS)

@@ -31,30 +31,35 @@ SCORES_FILE = "scores.json"
 CARD_FILE = "README.md"
 STORIES = ("Once upon a time", "One day, Mia", "小明有一只", "从前")
 STORY_TOKENS = 90
+# What the card says of the second run besides what both have in common.
+COPYING_FACTS = ("context", "n_steps", "tokens_read", "tokens_per_step", "training_minutes")
 
 
-def pack_starter(run: RunFolder, target: Path, *, n_questions: int) -> None:
+def pack_starter(world: RunFolder, copying: RunFolder, target: Path, *, n_questions: int) -> None:
     """Write the model, its scores and its card.
 
     Args:
-        run: A finished run of the recipe.
+        world: The finished first run of the recipe.
+        copying: The finished second one, whose weights are packed.
         target: Where to; its files are replaced.
         n_questions: Questions of each language and split to score it by.
 
     Raises:
         ExplorerError: The last checkpoint cannot be opened.
     """
-    config = run.read_config()
-    trained = load_model(run.checkpoint(run.checkpoint_steps()[-1]))
+    trained = load_model(copying.checkpoint(copying.checkpoint_steps()[-1]))
     save_model(target, trained.model, tokenizer=trained.tokenizer, dtype=STORED_AS)
     packed = load_model(target)  # what is scored is what ships
     scores = score_starter(packed, n_questions=n_questions)
-    events = read_events(run.events_file)
-    facts = collect_facts(config, events)
-    record = {**facts, "scores": scores.to_json(), "curve": _curve(events)}
+    events, then = read_events(world.events_file), read_events(copying.events_file)
+    second = collect_facts(copying.read_config(), then)
+    facts = collect_facts(world.read_config(), events)
+    facts |= {f"copying_{name}": second[name] for name in COPYING_FACTS}
+    curves = {"curve": _curve(events), "copying_curve": _curve(then)}
+    record = {**facts, "scores": scores.to_json(), **curves}
     text = json.dumps(record, ensure_ascii=False, indent=1)
     (target / SCORES_FILE).write_text(text + "\n", encoding="utf-8")
-    card = write_card(facts, scores, _curve(events), tell_stories(packed))
+    card = write_card(facts, scores, curves, tell_stories(packed))
     (target / CARD_FILE).write_text(card, encoding="utf-8")
 
 

@@ -23,7 +23,7 @@ _spec.loader.exec_module(fake_models)
 SIZES = {"tiny": 40, "org/a": 40, "org/b": 40, "org/c": 40, "org/large": 90, "org/huge": 101}
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def quick_collections() -> Iterator[None]:
     """The store collects garbage after each load; what is there already need not be looked at."""
     gc.collect()
@@ -39,7 +39,7 @@ def loader():
 
 
 @pytest.fixture
-def make_store(loader, tmp_path):
+def make_store(loader, tmp_path, quick_collections):
     """Builds a store on the fake loader, with other settings where given."""
 
     def make(**options) -> ModelStore:
