@@ -1,6 +1,7 @@
 """The panels of the Tokens tab, by their handlers: what they show against what they show it of."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -85,6 +86,36 @@ def test_composed_and_decomposed_accents_are_told_apart(ctx):
     assert "not NFC" in on.text("cafe\u0301", False, "text", *page(None))[0]
     assert "not NFC" not in on.text("caf\u00e9", False, "text", *page(None))[0]
     assert "U+FFFD" in on.text("\ud800", False, "text", *page(None))[0]
+
+
+def test_a_conversation_goes_through_the_template_of_the_model(ctx):
+    on, typed = Handlers(ctx), "system: Be kind.\nuser: Hi\nthere <|end|>\nassistant: Yes"
+    told = "<|user|>Be kind.<|user|>Hi\nthere <|end|><|model|>Yes<|model|>"
+    counts, chips, *_, exports = on.text(typed, False, "chat", None, "thinker", None, NOBODY)
+    marks = {
+        "<|user|>": 1,
+        "<|model|>": 2,
+    }  # the template's marks are one token, a typed one is text
+    expected = [
+        token
+        for piece in re.split(r"(<\|user\|>|<\|model\|>)", told)
+        for token in ([marks[piece]] if piece in marks else [3 + byte for byte in piece.encode()])
+    ]
+    assert [i for unit in chips["units"] for i in unit["ids"]] == expected
+    assert [unit["t"] for unit in chips["units"] if unit.get("special")] == [
+        "<|user|>",
+        "<|user|>",
+        "<|model|>",
+        "<|model|>",
+    ]
+    assert f"characters: {len(told)}" in counts
+    assert "compute_chat_pieces(" in exports["python"]
+    alone = on.text("Hi", False, "chat", None, "thinker", None, NOBODY)[1]["units"]
+    assert "".join(unit["t"] for unit in alone) == "<|user|>Hi<|model|>"
+    for text, model, code in (("", None, "text-empty"), ("Hi", "base", "chat-no-template")):
+        with pytest.raises(TokenizerError) as caught:
+            on.text(text, False, "chat", None, model, None, NOBODY)
+        assert caught.value.code == code
 
 
 # ---------------------------------------------------------------------------------------- compare
