@@ -90,7 +90,7 @@ def test_hard_texts_are_drawn_and_not_run(open_panel, panel):
 
 def test_of_a_long_text_the_page_says_what_it_does_not_show(open_panel):
     page = open_panel("chips")
-    page.locator("#tokens-text textarea").fill("每个人 x " * 14_286)
+    page.locator("#tokens-text textarea").fill("每个人 x " * 16_667)
     said = page.wait_for_function(
         """() => { const more = document.querySelector('#tokens-chips .more');
            return more && !more.closest('[hidden]') && more.textContent; }"""
