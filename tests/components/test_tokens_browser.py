@@ -106,11 +106,15 @@ def test_of_a_long_text_the_page_says_what_it_does_not_show(open_panel):
     page.wait_for_function("document.querySelectorAll('#tokens-chips .chips > *').length < 6")
 
 
-def test_pointing_at_an_id_marks_its_chip(open_panel):
+def test_pointing_at_an_id_tells_its_token_and_marks_where_it_is_repeated(open_panel):
     page = open_panel("chips")
-    page.locator("#tokens-text textarea").fill("the ball, the ball")
-    page.wait_for_function("document.querySelector('#tokens-counts').innerText.includes(': 18')")
-    page.locator("#tokens-chips .lane-ids > *").first.hover()
+    page.locator("#tokens-text textarea").fill("xyx")
+    page.wait_for_function("document.querySelector('#tokens-counts').innerText.includes(': 3')")
+    page.wait_for_function("document.querySelectorAll('#tokens-chips .chips > *').length === 3")
+    first = page.locator("#tokens-chips .lane-ids > *").first
+    first.hover()
     page.wait_for_function(
-        "document.querySelector('#tokens-chips .readout').innerText.includes('the')"
+        "id => document.querySelector('#tokens-chips .readout').innerText.includes(id)",
+        arg=first.inner_text().strip(),
     )
+    assert page.locator("#tokens-chips .chips .same").all_inner_texts() == ["x", "x"]
