@@ -28,7 +28,7 @@ from components.tabs.tokens.windows import WindowHandlers
 from explorer.embeddings import ToySetup
 from explorer.errors import ConfigError, DataError, SourceError, TokenizerError
 from explorer.runs import Runs
-from explorer.tokenizer_lab.bpe_training import BpeSetup
+from explorer.tokenizer_lab.bpe_training import MAX_TEXT_BYTES, BpeSetup
 from explorer.tokenizer_lab.window_view import WindowSetup
 from explorer.training.plan import compute_plan
 from explorer.training.run_texts import build_tokenizer
@@ -181,6 +181,10 @@ def test_training_texts_that_cannot_be_used(ctx, tmp_path):
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"hello \xff world")
     with pytest.raises(DataError, match="byte 6 is 0xFF"):
+        list(TrainHandlers(ctx).train("upload", "", str(bad), None, NOBODY, BpeSetup()))
+    with bad.open("r+b") as file:
+        file.truncate(MAX_TEXT_BYTES + 1)
+    with pytest.raises(DataError, match="25"):
         list(TrainHandlers(ctx).train("upload", "", str(bad), None, NOBODY, BpeSetup()))
     with pytest.raises(ConfigError, match="no file was uploaded"):
         list(TrainHandlers(ctx).train("upload", "", None, None, NOBODY, BpeSetup()))
