@@ -18,11 +18,9 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import quote
 
-import httpx2
 from filelock import FileLock, Timeout
 from huggingface_hub import constants, get_session, get_token, hf_raise_for_status
 
@@ -33,38 +31,35 @@ from models.hub_cache import (
     find_cached_repository,
     hub_endpoint,
     is_offline,
+    newest_snapshots,
     parse_repository,
     repository_folder,
 )
 from models.hub_errors import disk_full_error, hub_error, translated_errors
+from models.hub_files import PICKLES, choose_small_files, is_tokenizer, matches
 from models.hub_transfer import (
     TIMEOUT_S,
     FetchProgress,
     ProgressMeter,
     Receiver,
     RemoteFile,
+    announced_etag,
+    announced_size,
+    link,
 )
 from models.json_files import parse_json_object
 from models.weight_files import INDEX_FILE, choose_weight_file, is_plain_name, read_shard_names
 
-__all__ = ["FetchProgress", "fetch_config", "fetch_repository", "find_cached_repository"]
+__all__ = [
+    "FetchProgress",
+    "fetch_config",
+    "fetch_repository",
+    "fetch_tokenizer",
+    "find_cached_repository",
+]
 
 RETRY_DELAYS_S = (1.0, 2.0, 4.0)
 
-_SMALL_FILES = (
-    CONFIG_FILE,
-    "generation_config.json",
-    "tokenizer*.json",
-    "tokenizer.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "chat_template.jinja",
-    "chat_template.json",
-)
-TEKKEN_FILE = "tekken.json"
-_PICKLES = ("*.bin", "*.pth", "*.pt", "*.ckpt")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAX_REDIRECTS = 10
 _LOCK_POLL_S = 0.2
@@ -133,6 +128,36 @@ def fetch_config(
         return fetch.run_config()
 
 
+def fetch_tokenizer(repo_id: str, *, retry_delays_s: Sequence[float] = RETRY_DELAYS_S) -> Path:
+    """Download the tokenizer alone; the repository may hold a model of any kind, or none.
+
+    Args:
+        repo_id: As for `fetch_repository`, which finds the files there already.
+        retry_delays_s: Pauses before attempts that follow a cut connection.
+
+    Returns:
+        The snapshot's folder with the tokenizer's files in it.
+
+    Raises:
+        SourceError: It cannot be had; the code says why.
+    """
+    repo_id, pasted_revision = parse_repository(repo_id)
+    revision = pasted_revision or DEFAULT_REVISION
+    if is_offline():
+        return _require_cached_tokenizer(repo_id)
+    fetch = _Fetch(repo_id, revision, lambda: False, retry_delays_s)
+    with translated_errors(repo_id, revision, fetch.endpoint, fetch.cache):
+        return fetch.run_tokenizer()
+
+
+def _require_cached_tokenizer(repo_id: str) -> Path:
+    """The newest snapshot that holds a tokenizer; none of its other files is needed."""
+    for snapshot in newest_snapshots(repository_folder(repo_id)):
+        if any(is_tokenizer(path.name) for path in snapshot.iterdir()):
+            return snapshot
+    raise hub_error("hub-offline", repository=repo_id)
+
+
 def _require_cached(repo_id: str, revision: str) -> Path:
     cached = find_cached_repository(repo_id, revision=revision)
     if cached is None:
@@ -161,7 +186,7 @@ class _Fetch:
     def run(self, on_progress: Callable[[FetchProgress], None] | None) -> Path:
         """List, choose, check and receive; return the snapshot's folder."""
         commit, listed, weight_files = self._inspect()
-        small_files = _choose_small_files(listed)
+        small_files = choose_small_files(listed)
         snapshot = self.folder / "snapshots" / commit
         with self._lock():
             if INDEX_FILE in weight_files:
@@ -177,6 +202,17 @@ class _Fetch:
         snapshot = self.folder / "snapshots" / commit
         with self._lock():
             self._receive_all([CONFIG_FILE], commit, snapshot, None)
+        return snapshot
+
+    def run_tokenizer(self) -> Path:
+        """Receive the tokenizer's files; return the folder."""
+        self.receiver.check_cancelled()
+        commit, listed = self._list_files()
+        if not any(map(is_tokenizer, listed)):
+            raise hub_error("hub-no-tokenizer", repository=self.repo_id)
+        snapshot = self.folder / "snapshots" / commit
+        with self._lock():
+            self._receive_all(choose_small_files(listed), commit, snapshot, None)
         return snapshot
 
     def _inspect(self) -> tuple[str, list[str], list[str]]:
@@ -220,9 +256,9 @@ class _Fetch:
         for code, patterns in (
             ("hub-weights-unclear", ("*.safetensors",)),
             ("hub-only-gguf", ("*.gguf",)),
-            ("hub-no-safetensors", _PICKLES),
+            ("hub-no-safetensors", PICKLES),
         ):
-            found = [name for name in listed if _matches(name, patterns)]
+            found = [name for name in listed if matches(name, patterns)]
             if found:
                 files = _shorten(found)
                 return hub_error(code, repository=self.repo_id, files=files, page=page)
@@ -258,7 +294,7 @@ class _Fetch:
             if not remote.blob.exists():
                 meter.report(remote.name)
                 self.receiver.receive(remote, meter)
-            _link(remote.blob, snapshot / remote.name)
+            link(remote.blob, snapshot / remote.name)
         meter.report(names[-1])
 
     def _look_up(self, name: str, commit: str) -> RemoteFile:
@@ -275,8 +311,8 @@ class _Fetch:
         )
         for _ in range(_MAX_REDIRECTS):
             hf_raise_for_status(response)
-            size = _announced_size(response)
-            etag = _announced_etag(response)
+            size = announced_size(response)
+            etag = announced_etag(response)
             if size is not None and etag is not None:
                 return RemoteFile(name, url, etag, size, self.folder / "blobs" / etag)
             if response.next_request is None:
@@ -342,42 +378,6 @@ def _request_headers() -> dict[str, str]:
     return headers
 
 
-def _announced_size(response: httpx2.Response) -> int | None:
-    size = response.headers.get("X-Linked-Size")
-    if size is None and not response.has_redirect_location:
-        size = response.headers.get("Content-Length")
-    return int(size) if size is not None and size.isdecimal() else None
-
-
-def _announced_etag(response: httpx2.Response) -> str | None:
-    etag = response.headers.get("X-Linked-Etag")
-    if etag is None and not response.has_redirect_location:
-        etag = response.headers.get("ETag")
-    plain = (etag or "").removeprefix("W/").strip('"')
-    return plain if is_plain_name(plain) else None
-
-
-def _choose_small_files(listed: Sequence[str]) -> list[str]:
-    """Configuration and tokenizer; tekken.json (15 MB) only where nothing else is read first."""
-    names = [name for name in listed if _matches(name, _SMALL_FILES)]
-    is_needed = TEKKEN_FILE in listed and "tokenizer.json" not in listed
-    return [*names, TEKKEN_FILE] if is_needed else names
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def _shorten(names: list[str]) -> str:
     """Join names for a message; of many only the first three."""
     return ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-
-
-def _link(blob: Path, target: Path) -> None:
-    """Show a blob under its name in the snapshot, as huggingface_hub does."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)  # a link whose blob was deleted
-    try:
-        target.symlink_to(os.path.relpath(blob, target.parent))
-    except OSError:  # Windows without the right to make links
-        os.replace(blob, target)

@@ -110,7 +110,7 @@ def find_cached_repository(repo_id: str, *, revision: str | None = None) -> Path
     revision = revision or pasted_revision
     candidates = [_snapshot_of_revision(folder, revision or DEFAULT_REVISION)]
     if revision is None:
-        candidates += _newest_snapshots(folder)
+        candidates += newest_snapshots(folder)
     return next((path for path in candidates if path and is_complete_snapshot(path)), None)
 
 
@@ -169,6 +169,11 @@ def _snapshot_of_revision(folder: Path, revision: str) -> Path | None:
     return folder / "snapshots" / commit if is_plain_name(commit) else None
 
 
-def _newest_snapshots(folder: Path) -> list[Path]:
+def newest_snapshots(folder: Path) -> list[Path]:
+    """Snapshots of a repository, whole or not, the one that was written last first.
+
+    Args:
+        folder: From `repository_folder`; need not exist.
+    """
     snapshots = [path for path in folder.glob("snapshots/*") if path.is_dir()]
     return sorted(snapshots, key=lambda path: path.stat().st_mtime, reverse=True)

@@ -78,6 +78,11 @@ MESSAGES: dict[str, str] = {
         " Choose a repository with a whole model in Hugging Face format (adapters alone and"
         " pipelines of several models cannot be opened)."
     ),
+    "hub-no-tokenizer": (
+        "{repository} has no tokenizer in its top folder: none of tokenizer.json, tokenizer.model,"
+        " vocab.json, tekken.json was found. Choose another repository, such as that of the model"
+        " that it was made from."
+    ),
     "hub-no-safetensors": (
         "{repository} has its weights only in formats that can run code when they are opened"
         " ({files}). Look on {page} for a revision or a copy with .safetensors files, or convert"

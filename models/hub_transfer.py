@@ -22,6 +22,7 @@ import httpx2
 from huggingface_hub import get_session, hf_raise_for_status
 
 from models.hub_errors import hub_error, reason_of
+from models.weight_files import is_plain_name
 
 TIMEOUT_S = 10.0  # as huggingface_hub; also the longest that a stalled server delays a cancel
 
@@ -288,3 +289,30 @@ def _check_contents(remote: RemoteFile) -> None:
     if not whole:
         remote.partial.unlink()
         raise hub_error("hub-wrong-contents", file=remote.name)
+
+
+def announced_size(response: httpx2.Response) -> int | None:
+    """The size of a file, from a redirect of the Hub or from where the file lies."""
+    size = response.headers.get("X-Linked-Size")
+    if size is None and not response.has_redirect_location:
+        size = response.headers.get("Content-Length")
+    return int(size) if size is not None and size.isdecimal() else None
+
+
+def announced_etag(response: httpx2.Response) -> str | None:
+    """The etag of a file, plain enough to name one here; from where its size is."""
+    etag = response.headers.get("X-Linked-Etag")
+    if etag is None and not response.has_redirect_location:
+        etag = response.headers.get("ETag")
+    plain = (etag or "").removeprefix("W/").strip('"')
+    return plain if is_plain_name(plain) else None
+
+
+def link(blob: Path, target: Path) -> None:
+    """Show a blob under its name in the snapshot, as huggingface_hub does."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)  # a link whose blob was deleted
+    try:
+        target.symlink_to(os.path.relpath(blob, target.parent))
+    except OSError:  # Windows without the right to make links
+        os.replace(blob, target)

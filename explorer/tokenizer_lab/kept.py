@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 
 from explorer.errors import TokenizerError
 from explorer.memory import say_bytes
+from explorer.tokenizer_lab.hub_tokenizers import fetch_hub_tokenizer
 from explorer.tokenizer_lab.named import NAMED, load_named
 
 if TYPE_CHECKING:
@@ -141,10 +142,12 @@ class KeptTokenizers:
         """The tokenizer itself.
 
         Args:
-            source: `kept:...`, or the name of an encoding (named.py).
+            source: `kept:...`, the name of an encoding (named.py), or a Hub id, of which the
+                tokenizer alone is fetched (hub_tokenizers.py).
 
         Raises:
-            TokenizerError: There is none of this name.
+            TokenizerError: There is none of this name, or it cannot be read.
+            SourceError: The Hub cannot be reached, or has none of this name.
         """
         with self._lock:
             if source in self._opened:
@@ -152,6 +155,8 @@ class KeptTokenizers:
                 return self._opened[source]
         if source in NAMED:
             tokenizer = load_named(source)
+        elif not source.startswith(KEPT_PREFIX):
+            tokenizer = fetch_hub_tokenizer(source)
         else:
             tokenizer = load_any(self._folder(source))
             tokenizer.name = self.find(source).name

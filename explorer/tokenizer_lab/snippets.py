@@ -8,6 +8,7 @@ from typing import Any
 
 from explorer.snippets import make_snippet, say_load, say_text
 from explorer.tokenizer_lab.bpe_training import BpeSetup, train_recorded
+from explorer.tokenizer_lab.hub_tokenizers import fetch_hub_tokenizer, find_hub_id
 from explorer.tokenizer_lab.kept import KEPT_PREFIX
 from explorer.tokenizer_lab.named import NAMED, load_named
 
@@ -33,6 +34,11 @@ def say_open(source: str) -> tuple[tuple[str, ...], str]:
             "from explorer.tokenizer_lab.kept import KeptTokenizers",
         )
         return lines, f"KeptTokenizers(find_home_folder()).open({source!r})"
+    hub_id = find_hub_id(source)
+    if hub_id is not None:
+        return (f"from {fetch_hub_tokenizer.__module__} import {fetch_hub_tokenizer.__name__}",), (
+            f"{fetch_hub_tokenizer.__name__}({hub_id!r})"
+        )
     return ("from models import load_model",), f"{say_load(source)}.tokenizer"
 
 

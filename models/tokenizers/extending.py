@@ -52,7 +52,7 @@ def _check_new(tokenizer: Tokenizer, new_tokens: Sequence[str]) -> None:
     if not new_tokens:
         raise TokenizerError("no new token was given; type at least one", code="extend-none")
     for place, text in enumerate(new_tokens):
-        if not text.strip() or text in new_tokens[:place] or len(_ids_of(tokenizer, text)) == 1:
+        if not text.strip() or text in new_tokens[:place] or _is_token(tokenizer, text):
             raise TokenizerError(
                 f"{text!r} cannot be added: it is empty, given twice, or one token already; choose "
                 "another text",
@@ -61,11 +61,13 @@ def _check_new(tokenizer: Tokenizer, new_tokens: Sequence[str]) -> None:
             )
 
 
-def _ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
+def _is_token(tokenizer: Tokenizer, text: str) -> bool:
+    """Whether a text is one token, and not the one for all that is unknown."""
     try:
-        return tokenizer.encode(text, special=True)
+        ids = tokenizer.encode(text, special=True)
     except TokenizerError:  # a vocabulary of characters that has none of them
-        return []
+        return False
+    return len(ids) == 1 and tokenizer.token_bytes(ids[0]).strip() == text.strip().encode()
 
 
 def _extend_ranks(tokenizer: RankTokenizer, new_tokens: Sequence[str]) -> RankTokenizer:

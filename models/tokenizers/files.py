@@ -132,25 +132,30 @@ def _adds_bos(
 
 def _read_writing(description: Mapping[str, object], path: Path) -> tuple[TokenWriting, bool]:
     """How tokens are written, and whether decoding drops the first space."""
+    model = description.get("model")
+    kind = str(model.get("type")) if isinstance(model, dict) else ""
+    if kind in ("WordPiece", "WordLevel"):  # the first says where a word goes on, the second never
+        return "pieces", True
     steps = list(_flatten(description.get("decoder"), "decoders"))
     kinds = {str(step.get("type")) for step in steps}
     if not steps:
         before = _flatten(description.get("pre_tokenizer"), "pretokenizers")
-        kinds = {str(step.get("type")) for step in before} & {"ByteLevel"}
+        steps = [step for step in before if step.get("type") in ("ByteLevel", "Metaspace")]
+        kinds = {str(step["type"]) for step in steps}
     if "ByteLevel" in kinds:
         return "byte_level", False
     if kinds == {"Fuse"}:
         return "plain", False
     if kinds and kinds <= {"Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}:
         return "metaspace", any(map(_strips_space, steps))
+    found = f"{kind or 'no type'}, decoding by {', '.join(sorted(kinds)) or 'nothing'}"
     raise TokenizerError(
-        f"{path} decodes by {', '.join(sorted(kinds)) or 'nothing'}; supported are byte-level and "
-        f"sentencepiece-like vocabularies. Choose a model that generates text, such as a Llama, "
-        f"Qwen, Gemma or GPT-2.",
+        f"{path} is of {found}; supported are byte-level and sentencepiece-like vocabularies, "
+        "WordPiece and WordLevel. Choose another, such as that of a Llama, Qwen, Gemma or GPT-2.",
         code="tokenizer-unsupported",
         file=path.name,
-        found=", ".join(sorted(kinds)) or "-",
-        known="ByteLevel, Metaspace, ByteFallback",
+        found=found,
+        known="ByteLevel, Metaspace, ByteFallback, WordPiece, WordLevel",
     )
 
 

@@ -1,13 +1,18 @@
 r"""A tokenizer on Hugging Face's `tokenizers` library, and how its tokens are read as bytes.
 
-Vocabularies write tokens as text in one of three ways:
+Vocabularies write tokens as text in one of four ways:
 
     byte_level   every byte is one visible character (byte_table.py):  " the" is "Ġthe"
     metaspace    text, with "▁" for the space:                         " the" is "▁the"
                  characters outside the vocabulary as bytes:           "\n" is "<0x0A>"
+    pieces       blanks are lost; what goes on inside a word marked:   " the" is "the"
+                                                                       "ing" is "##ing"
     plain        text as it is, made of the characters of one text:    " the" is " the"
 
-Source: *SentencePiece* (2018), arXiv 1808.06226, section 3.1 (metaspace).
+Of pieces, each that begins a word reads with a space in front: what the text had is not kept.
+
+Sources: *SentencePiece* (2018), arXiv 1808.06226, section 3.1 (metaspace); *Google's Neural Machine
+Translation System* (2016), arXiv 1609.08144, section 4.1 (pieces of words).
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 _METASPACE = "▁"
 
-TokenWriting = Literal["byte_level", "metaspace", "plain"]
+TokenWriting = Literal["byte_level", "metaspace", "pieces", "plain"]
 
 
 class LibraryTokenizer(Tokenizer):
@@ -135,8 +140,17 @@ class LibraryTokenizer(Tokenizer):
         if self._alphabet is not None:
             self._check_characters(text, special, self._alphabet)
         library = self._variant(special, opening)
-        # "fast" does not work out where each token lies in the text, and takes a third of the time.
-        return library.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        try:
+            # "fast" does not work out where each token lies in the text: a third of the time
+            return library.encode_batch_fast([text], add_special_tokens=False)[0].ids
+        except Exception as error:  # the library raises nothing more precise
+            raise TokenizerError(
+                f"{self.name} cannot write this text: {error}; it has no token for what it does "
+                "not know. Take that out of the text, or choose a tokenizer of bytes.",
+                code="tokenizer-text-unwritable",
+                tokenizer=self.name,
+                problem=str(error),
+            ) from error
 
     def _check_characters(self, text: str, special: bool, alphabet: frozenset[str]) -> None:
         """Refuse what the library would leave out without a word."""
@@ -178,6 +192,8 @@ class LibraryTokenizer(Tokenizer):
             return text.encode() if token in self._added else token_text_to_bytes(text)
         if text in self.special_tokens or self.writing == "plain":
             return text.encode()
+        if self.writing == "pieces":
+            return _read_piece(self._library, text).encode()
         byte = _BYTE_TOKEN.fullmatch(text)
         return bytes.fromhex(byte[1]) if byte else text.replace(_METASPACE, " ").encode()
 
@@ -191,6 +207,12 @@ class LibraryTokenizer(Tokenizer):
             for token in longest_first
             if token.content
         )
+
+
+def _read_piece(library: tokenizers.Tokenizer, piece: str) -> str:
+    """A piece of a word, with a space in front where a word begins."""
+    mark = getattr(library.model, "continuing_subword_prefix", "")
+    return piece.removeprefix(mark) if mark and piece.startswith(mark) else f" {piece}"
 
 
 def _closed_alphabet(library: tokenizers.Tokenizer) -> frozenset[str] | None:

@@ -196,13 +196,29 @@ def _rules_of_merges(description: dict[str, object], *, in_bytes: bool) -> Merge
     assert isinstance(model, dict)
     listed = (m.split(" ") if isinstance(m, str) else m for m in model["merges"])
     ranks = {(left, right): rank for rank, (left, right) in enumerate(listed)}
+    cut = _cutter_of(description, in_bytes=in_bytes)
     return MergeRules(
         in_bytes=in_bytes,
-        cut=_cutter_of(description, in_bytes=in_bytes),
+        cut=_without_unknown(cut, model["vocab"]) if in_bytes else cut,
         rank_of=lambda left, right: ranks.get((left, right)),
         vocabulary=model["vocab"],
         takes_whole_words=bool(model.get("ignore_merges")),
     )
+
+
+def _without_unknown(
+    cut: Callable[[str], list[str]], vocabulary: Mapping[str, int]
+) -> Callable[[str], list[str]]:
+    """Some vocabularies have no token for a few bytes; the library leaves them out before joining.
+
+    So that what stood around such a byte may be joined.
+    """
+
+    def cut_known(text: str) -> list[str]:
+        words = ("".join(symbol for symbol in word if symbol in vocabulary) for word in cut(text))
+        return [word for word in words if word]
+
+    return cut_known
 
 
 def _cutter_of(description: dict[str, object], *, in_bytes: bool) -> Callable[[str], list[str]]:

@@ -1,5 +1,7 @@
 """The panels of the Tokens tab, by their handlers: what they show against what they show it of."""
 
+import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,16 +26,18 @@ from components.tabs.tokens.pieces import Handlers
 from components.tabs.tokens.train_handlers import EXAMPLES, LOW, TrainHandlers
 from components.tabs.tokens.windows import WindowHandlers
 from explorer.embeddings import ToySetup
-from explorer.errors import ConfigError, DataError, TokenizerError
+from explorer.errors import ConfigError, DataError, SourceError, TokenizerError
 from explorer.runs import Runs
-from explorer.tokenizer_lab.bpe_training import BpeSetup
+from explorer.tokenizer_lab.bpe_training import MAX_TEXT_BYTES, BpeSetup
 from explorer.tokenizer_lab.window_view import WindowSetup
 from explorer.training.plan import compute_plan
 from explorer.training.run_texts import build_tokenizer
 from explorer.training.setup import RunSetup
 from models.tokenizers import train_bpe
 from tests.components.tiny_chat import TinyStore, build_tiny_chat
+from tests.models.hub_server import Repository, prepared_hub
 
+ROOT = Path(__file__).parent.parent.parent
 NOBODY = gr.Request()
 WORDS = Path("assets/samples/village.txt").read_text(encoding="utf-8")[:3_000]
 
@@ -82,6 +86,36 @@ def test_composed_and_decomposed_accents_are_told_apart(ctx):
     assert "not NFC" in on.text("cafe\u0301", False, "text", *page(None))[0]
     assert "not NFC" not in on.text("caf\u00e9", False, "text", *page(None))[0]
     assert "U+FFFD" in on.text("\ud800", False, "text", *page(None))[0]
+
+
+def test_a_conversation_goes_through_the_template_of_the_model(ctx):
+    on, typed = Handlers(ctx), "system: Be kind.\nuser: Hi\nthere <|end|>\nassistant: Yes"
+    told = "<|user|>Be kind.<|user|>Hi\nthere <|end|><|model|>Yes<|model|>"
+    counts, chips, *_, exports = on.text(typed, False, "chat", None, "thinker", None, NOBODY)
+    marks = {
+        "<|user|>": 1,
+        "<|model|>": 2,
+    }  # the template's marks are one token, a typed one is text
+    expected = [
+        token
+        for piece in re.split(r"(<\|user\|>|<\|model\|>)", told)
+        for token in ([marks[piece]] if piece in marks else [3 + byte for byte in piece.encode()])
+    ]
+    assert [i for unit in chips["units"] for i in unit["ids"]] == expected
+    assert [unit["t"] for unit in chips["units"] if unit.get("special")] == [
+        "<|user|>",
+        "<|user|>",
+        "<|model|>",
+        "<|model|>",
+    ]
+    assert f"characters: {len(told)}" in counts
+    assert "compute_chat_pieces(" in exports["python"]
+    alone = on.text("Hi", False, "chat", None, "thinker", None, NOBODY)[1]["units"]
+    assert "".join(unit["t"] for unit in alone) == "<|user|>Hi<|model|>"
+    for text, model, code in (("", None, "text-empty"), ("Hi", "base", "chat-no-template")):
+        with pytest.raises(TokenizerError) as caught:
+            on.text(text, False, "chat", None, model, None, NOBODY)
+        assert caught.value.code == code
 
 
 # ---------------------------------------------------------------------------------------- compare
@@ -147,6 +181,10 @@ def test_training_texts_that_cannot_be_used(ctx, tmp_path):
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"hello \xff world")
     with pytest.raises(DataError, match="byte 6 is 0xFF"):
+        list(TrainHandlers(ctx).train("upload", "", str(bad), None, NOBODY, BpeSetup()))
+    with bad.open("r+b") as file:
+        file.truncate(MAX_TEXT_BYTES + 1)
+    with pytest.raises(DataError, match="25"):
         list(TrainHandlers(ctx).train("upload", "", str(bad), None, NOBODY, BpeSetup()))
     with pytest.raises(ConfigError, match="no file was uploaded"):
         list(TrainHandlers(ctx).train("upload", "", None, None, NOBODY, BpeSetup()))
@@ -215,15 +253,43 @@ def test_an_uploaded_tokenizer_is_chosen(ctx, tmp_path):
     assert open_tokenizer(ctx, one["value"], *page()).encode("ball") == ctx.store.bpe.encode("ball")
 
 
+def test_of_a_model_on_the_hub_the_tokenizer_alone_is_fetched(ctx, tmp_path, monkeypatch):
+    files = {
+        "tokenizer.json": ctx.store.bpe.to_json().encode(),
+        "config.json": b'{"model_type": "of-no-family-here"}',
+        "model.safetensors": bytes(20_000),
+    }
+    with prepared_hub(tmp_path, monkeypatch) as hub:
+        hub.repositories["org/words"] = Repository(files)
+        shown = Handlers(ctx).text("the ball", False, "text", *page("org/words"))
+        assert [i for unit in shown[1]["units"] for i in unit["ids"]] == ctx.store.bpe.encode(
+            "the ball"
+        )
+        assert "fetch_hub_tokenizer('org/words')" in shown[-1]["python"]
+        assert hub.requests_with("safetensors") == hub.requests_with("/storage/") == []
+        compared = CompareHandlers(ctx).show("the ball", ["org/words"], *page())
+        assert compared[0]["rows"] == ["words"]
+        with pytest.raises(SourceError, match="nobody"):
+            open_tokenizer(ctx, "org/nobody", *page())
+
+
 # --------------------------------------------------------------------------------------- snippets
-def run_snippet(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def run_snippet(code, folder):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.slow
-def test_snippets_run_and_say_what_the_page_says(ctx):
+def test_snippets_run_and_say_what_the_page_says(ctx, tmp_path):
     exports = [
         CompareHandlers(ctx).show("a b", ["gpt2", "cl100k_base"], *page())[-1],
         MergeHandlers(ctx).show("unfamiliarword", 0, *page("gpt2"))[-1],
@@ -231,8 +297,9 @@ def test_snippets_run_and_say_what_the_page_says(ctx):
         WindowHandlers(ctx).show(WORDS[:1_500], *page("gpt2"), WindowSetup())[-1],
         train(ctx, LOW, EXAMPLES[0].setup)[-2],
     ]
-    printed = [run_snippet(export["python"]) for export in exports]
+    printed = [run_snippet(export["python"], tmp_path) for export in exports]
     assert "vocab_size=50257" in printed[0]
     assert "(403, 69, 19968, 4775)" in printed[1]
     assert "words_unknown" in printed[2]
     assert "('e', 's') 9 es" in printed[4]
+    assert Library.from_file(str(tmp_path / "tokenizer.json")).get_vocab_size() == 23

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from models.errors import SourceError
-from models.hub import FetchProgress, fetch_config, fetch_repository, find_cached_repository
+from models.hub import (
+    FetchProgress,
+    fetch_config,
+    fetch_repository,
+    fetch_tokenizer,
+    find_cached_repository,
+)
 from models.hub_cache import cache_folder, is_complete_snapshot
 from models.hub_transfer import ProgressMeter
 from tests.models.hub_server import (
@@ -249,3 +255,36 @@ def test_the_config_of_what_could_not_be_opened_is_not_fetched(hub: HubServer) -
     with pytest.raises(SourceError, match="can run code"):
         fetch_config(MODEL)
     assert not [path for _, path, _ in hub.requests if path.endswith("/config.json")]
+
+
+# ------------------------------------------------------------------------- the tokenizer alone
+def test_the_tokenizer_comes_without_the_weights(hub: HubServer) -> None:
+    folder = fetch_tokenizer(MODEL)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == SMALL_FILES
+    assert hub.requests_with("/storage/") == hub.requests_with("safetensors") == []
+    assert find_cached_repository(MODEL) is None  # nobody takes it for the model
+    hub.requests.clear()
+    assert fetch_tokenizer(MODEL) == folder
+    assert [method for method, path, _ in hub.requests if "/api/" not in path] == []
+    assert {path.name for path in fetch().iterdir()} == set(SHARDED)
+
+
+def test_a_tokenizer_without_a_model_and_a_model_without_a_tokenizer(hub: HubServer) -> None:
+    hub.repositories["org/alone"] = Repository({"tokenizer.json": b"{}", "pytorch_model.bin": b"p"})
+    assert [path.name for path in fetch_tokenizer("org/alone").iterdir()] == ["tokenizer.json"]
+    hub.repositories["org/none"] = Repository(dict(SHARDS) | {"config.json": b"{}"})
+    for repository, code in (("org/none", "hub-no-tokenizer"), ("org/nobody", "hub-not-found")):
+        with pytest.raises(SourceError) as caught:
+            fetch_tokenizer(repository, retry_delays_s=())
+        assert caught.value.code == code
+
+
+def test_a_fetched_tokenizer_is_there_offline(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fetch_tokenizer(MODEL)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert fetch_tokenizer(MODEL) == folder
+    with pytest.raises(SourceError) as caught:
+        fetch_tokenizer("org/other")
+    assert caught.value.code == "hub-offline"

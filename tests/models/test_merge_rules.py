@@ -9,11 +9,13 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Library
+from tokenizers import decoders, pre_tokenizers
+from tokenizers import models as library_models
 
 from models.errors import ConfigError, TokenizerError
 from models.growing import grow_vocabulary
 from models.offline_pack import find_offline_file
-from models.tokenizers import load_tiktoken, train_bpe, train_character_tokenizer
+from models.tokenizers import load_tiktoken, load_tokenizer, train_bpe, train_character_tokenizer
 from models.tokenizers.extending import extend_tokenizer
 from models.tokenizers.merge_rules import MOST_SYMBOLS, read_merge_rules
 from models.tokenizers.packed_gpt2 import load_packed_gpt2_tokenizer
@@ -88,6 +90,16 @@ def test_trained_here_by_hand_gives_the_ids_of_the_library(start, cutting):
     library = Library.from_str(write_tokenizer_json(made))
     for sample in (text, "bat hat cat 21", " the\n"):
         assert read_merge_rules(made).encode(sample) == library.encode(sample).ids
+
+
+def test_bytes_without_a_token_are_left_out_before_joining(tmp_path):
+    library = Library(library_models.BPE({"a": 0, "b": 1, "ab": 2, "Ġ": 3}, [("a", "b")]))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.decoder = decoders.ByteLevel()
+    library.save(str(tmp_path / "tokenizer.json"))
+    rules = read_merge_rules(load_tokenizer(tmp_path))
+    for text in ("ab", "a\u00e9b", "\u00e9", "b \U000f2222a b", "aéb éa"):
+        assert rules.encode(text) == library.encode(text).ids
 
 
 def test_each_join_has_the_lowest_rank_and_the_last_parts_are_the_tokens(gpt2):

@@ -40,7 +40,7 @@ def build(ctx: AppContext) -> None:
         with tabs["merges"]:
             merges.build(ctx, head, chosen, tabs["merges"])
         with tabs["train"]:
-            train.build(ctx, head, chosen)
+            train.build(ctx, head, chosen, tabs["train"])
         with tabs["before"]:
             before.build(ctx, head, tabs["before"])
         with tabs["extend"]:

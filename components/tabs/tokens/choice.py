@@ -12,6 +12,7 @@ from components.errors import wire
 from components.tabs.tab import TabHead
 from components.text import locale_of
 from explorer.tokenizer_lab.comparison import MOST_COMPARED
+from explorer.tokenizer_lab.hub_tokenizers import find_hub_id
 from explorer.tokenizer_lab.kept import KEPT_PREFIX
 from explorer.tokenizer_lab.named import NAMED, list_named
 
@@ -151,8 +152,12 @@ def open_tokenizer(
     chosen = (choice or MODEL).strip()
     if chosen in NAMED or chosen.startswith(KEPT_PREFIX):
         return ctx.runs.tokenizers.open(chosen)
-    source = ctx.source_of(model_id) if chosen == MODEL else chosen
-    return ctx.store.tokenizer(source, ctx.owner_of(owner, request))
+    if chosen == MODEL:
+        return ctx.store.tokenizer(ctx.source_of(model_id), ctx.owner_of(owner, request))
+    hub_id = find_hub_id(chosen)
+    if hub_id is not None:
+        return ctx.runs.tokenizers.open(hub_id)
+    return ctx.store.tokenizer(chosen, ctx.owner_of(owner, request))
 
 
 def name_tokenizer(ctx: AppContext, choice: str, model_id: str | None) -> str:

@@ -82,7 +82,6 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
                 label=t("tokens.merges.word"),
                 info=t("tokens.merges.word_info"),
                 precision=0,
-                minimum=0,
                 elem_id="merges-word",
             )
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="merges-examples")

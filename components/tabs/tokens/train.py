@@ -34,6 +34,11 @@ $$(a, b)^{*} = \arg\max_{(a,\,b)} \sum_{\text{words}\,w} \text{count}(w)\cdot
 $$\text{compression} = \frac{\text{bytes of the text}}{\text{tokens of the text}}$$
 """
 
+_TRAIN_FIRST = """() => {
+  const status = document.querySelector('#train-status');
+  if (status && !status.innerText.trim()) document.querySelector('#train-begin').click();
+}"""
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -64,13 +69,14 @@ class Parts:
         return [*shown, *drawer, self.result]
 
 
-def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice) -> None:
+def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) -> None:
     """Build the panel and connect its events.
 
     Args:
         ctx: The page's context.
         head: Head of the tab, with its card slot.
         choice: The tokenizers of the tab, to which what is kept is added.
+        tab: The inner tab.
     """
     words = ctx.words
     with gr.Row(elem_classes=["tab-body"]):
@@ -105,6 +111,8 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice) -> None:
         keep, download, kept, working, result,
     )  # fmt: skip
     _wire(ctx, head, parts, choice)
+    # who comes for the first time sees the small example, not an empty picture
+    tab.select(None, None, None, js=_TRAIN_FIRST)
     ctx.address.register("tokens", "sample", text_choice, parse_choice(TEXTS))
     size = form.controls["vocab_size"]
     ctx.address.register("tokens", "vocab_size", size, parse_integer(1, MOST_VOCABULARY))
