@@ -1,4 +1,4 @@
-"""Seconds from Enter to the first text of an answer, and what 600 tokens cost the page, in Chromium.
+"""Seconds from Enter to the first text of an answer, and what 600 tokens cost the page (Chromium).
 
     python app.py --port 7860 &
     python tests/benchmarks/chat_page.py http://127.0.0.1:7860/
@@ -23,7 +23,7 @@ from tests.explorer.model_server import END, make_delta, serve_models
 N_TOKENS, EVERY_S, ROUNDS = 600, 1 / 60, 5
 QUESTION = "Hi there, what is the capital of France?"  # 40 tokens with SmolLM2's own template
 LONG_QUESTION = "Count from 1 to 1000, one number after the other."
-WORDS = "A *long* answer of plain words, with a line break now and then.\n\n".split(" ")
+WORDS = ["A", "*long*", "answer", "of", "plain", "words,", "with", "breaks", "now and then.\n\n"]
 
 # Measured inside the page: no time of the test driver counts.
 WATCH = """
