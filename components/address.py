@@ -190,6 +190,9 @@ class ViewAddress:
             outputs,
             queue=False,
             show_progress="hidden",
+            # not on the outputs: for inner tabs the page would copy all that stands in them, at
+            # every later update
+            show_progress_on=[tab_bar],
             api_visibility="private",
         )
         self._wire_view(tab, tab_bar.leave, "leaveView")

@@ -182,5 +182,7 @@ def wire(
         guarded(handler, outputs, card, words),
         list(inputs),
         [*outputs, card],
-        **{"show_progress": "hidden", **visibility, **options},
+        # Of each component that shows progress, Gradio's page copies all values at every update: an
+        # answer's numbers many times a second. So the card stands for all; nothing is shown anyway.
+        **{"show_progress": "hidden", "show_progress_on": [card], **visibility, **options},
     )

@@ -85,7 +85,8 @@ function update() {
   const moved = fresh.length !== keys.length || head < least;
   units = next;
   keys = fresh;
-  box.dir = direction();
+  const way = direction();
+  if (box.dir !== way) box.dir = way;  // even the same one anew costs the styles of all chips
   chips = Array.from(box.children, holder => holder.firstChild);
   if (moved) dress(head);
   twins = group();

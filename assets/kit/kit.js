@@ -119,7 +119,8 @@ window.glassboxKit ??= (() => {
       bend: 1,
     },
   };
-  const dark = () => Boolean(document.querySelector('body.dark, html.dark'));
+  // Asked for every cell and chip: a selector would search the whole page each time.
+  const dark = () => [document.body, document.documentElement].some(it => it.classList.contains('dark'));
 
   /** The colour [r, g, b] of a value from 0 to 1. */
   function colour(value, scale = 'weight', theme = dark() ? 'dark' : 'light') {
