@@ -200,6 +200,7 @@ def test_waiting_for_a_model_can_be_stopped_and_nothing_is_lost(
     result = SimpleNamespace(**dict(zip(RESULTS, job.result(LONG_S), strict=True)))
     assert result.card is None
     assert job.outputs()[1][1]["text"].startswith("Loading")
+    assert result.status["text"] == "Stopped before the first token."
     assert result.message == "hi"
     store.slow_let_go.set()
     assert len(said(ask(client, "hi"))) == 2

@@ -151,7 +151,7 @@ def test_a_very_long_answer_is_drawn_in_part_and_kept_whole() -> None:
 def test_the_last_conversation_comes_back_unless_a_new_one_has_begun(tmp_path: Path) -> None:
     talks, stops = TalkStore(tmp_path), StopSwitches()
     kept = talks.save("visitor", Talk().ask("before"))
-    answers = SimpleNamespace(open_talk=lambda talk, *_: {"talk": talk})
+    answers = SimpleNamespace(open_talk=lambda talk, *_: {"talk": talk}, chosen=[])
     ctx = SimpleNamespace(talks=talks, stops=stops, owner_of=lambda owner, _: owner)
     handlers = TalkHandlers(ctx, None, answers, None)
     handlers._look = lambda *_: {}
@@ -159,3 +159,5 @@ def test_the_last_conversation_comes_back_unless_a_new_one_has_begun(tmp_path: P
     assert handlers.restore("visitor", Talk(), request)["talk"].id == kept.id
     with stops.armed(work_of(request)):
         assert handlers.restore("visitor", Talk(), request) == {}
+    assert handlers.open("", "visitor", request)["talk"] == Talk()  # "New", or one of the list
+    assert handlers.restore("visitor", Talk(), request) == {}

@@ -57,6 +57,17 @@ def _chances(unit: AnswerUnit) -> dict[str, Any]:
     return {"p": float(f"{unit.probability:.6g}"), "rank": unit.rank, "alt": others}
 
 
+def make_note(ctx: AppContext, locale: str, key: str) -> dict[str, Any]:
+    """A line under the conversation that says one sentence, and counts nothing.
+
+    Args:
+        ctx: The page's context.
+        locale: The reader's language.
+        key: Of the sentence, without `chat.`.
+    """
+    return {"phase": "done", "text": ctx.words.say(locale, f"chat.{key}"), "facts": []}
+
+
 def make_status(ctx: AppContext, locale: str, step: AnswerStep) -> dict[str, Any]:
     """Say how fast it goes, how full the context is and, at the end, why it ended.
 

@@ -23,6 +23,7 @@ from components.tabs.chat.answer_view import (
     make_chips,
     make_csv,
     make_facts,
+    make_note,
     make_prompt_chips,
     make_status,
     make_table,
@@ -223,7 +224,10 @@ class AnswerWriter:
         """
         stopped = isinstance(error, Stopped)
         card = None if stopped else card_for(self._ctx.words, asking.locale, error)
-        return {**self._end(before), **self.no_answer(), **unsent, self._parts.card: card}
+        shown = {**self._end(before), **self.no_answer(), **unsent, self._parts.card: card}
+        if stopped:
+            shown[self._parts.status] = make_note(self._ctx, asking.locale, "stopped_early")
+        return shown
 
     def _write(self, asked: Talk, asking: Asking, stopped: Callable[[], bool]) -> Iterator[Updates]:
         """The updates of one answer, from loading the model to the last token.

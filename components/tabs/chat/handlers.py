@@ -1,5 +1,6 @@
 """What happens when somebody asks, stops, edits or asks again."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
@@ -46,6 +47,8 @@ class Handlers:
         self._ctx = ctx
         self._parts = parts
         self._writer = AnswerWriter(ctx, parts)
+        # Pages whose visitor has chosen a conversation; it matters in their first seconds alone.
+        self.chosen: deque[str] = deque(maxlen=1000)
 
     # Each of these takes the conversation, who asks and how, and the form's values in the end.
 
@@ -225,6 +228,7 @@ class Handlers:
 
     def clear(self, owner: str | None, request: gr.Request) -> Updates:
         """Begin a new conversation; an answer that is being written ends unseen."""
+        self.chosen.append(work_of(request))
         self._ctx.stops.supersede(work_of(request))
         return self.open_talk(Talk(), owner, request)
 

@@ -56,8 +56,8 @@ class TalkHandlers:
     def restore(self, owner: str | None, talk: Talk, request: gr.Request) -> Updates:
         """Open the conversation that was changed last, when the page is loaded.
 
-        Its tokens may take a while to be looked up; whoever has sent a message by then stays with
-        the conversation that he has begun.
+        Its tokens may take a while to be looked up; whoever has sent a message or chosen another
+        conversation by then stays with his own.
         """
         visitor = self._ctx.owner_of(owner, request)
         entries = self._ctx.talks.list(visitor)
@@ -65,10 +65,13 @@ class TalkHandlers:
             talk = self._ctx.talks.load(visitor, entries[0].id)
         shown = self._answers.open_talk(talk, owner, request)
         shown |= self._look(talk, -1, owner, request)
-        return {} if self._ctx.stops.is_running(work_of(request)) else shown
+        work = work_of(request)
+        busy = self._ctx.stops.is_running(work) or work in self._answers.chosen
+        return {} if busy else shown
 
     def open(self, name: str, owner: str | None, request: gr.Request) -> Updates:
         """Open a conversation of the list; an answer that is being written ends unseen."""
+        self._answers.chosen.append(work_of(request))
         self._ctx.stops.supersede(work_of(request))
         visitor = self._ctx.owner_of(owner, request)
         talk = self._ctx.talks.load(visitor, name) if name else Talk()
