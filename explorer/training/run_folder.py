@@ -193,11 +193,14 @@ class RunFolder:
         write_json_durably(self.control_file, {"action": action})
 
     def asked(self) -> Action:
-        """What is asked of the process; `run` where nothing readable is."""
+        """What is asked of the process; `run` where nothing readable is.
+
+        `stop` where the folder itself is gone: nobody can watch, stop or keep such a run.
+        """
         try:
             action = json.loads(self.control_file.read_bytes()).get("action")
         except (OSError, ValueError, AttributeError):  # absent, or edited by hand
-            return "run"
+            return "run" if self.path.is_dir() else "stop"
         return action if action in ACTIONS else "run"
 
     def _read(self, path: Path) -> dict[str, Any]:

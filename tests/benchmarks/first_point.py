@@ -66,6 +66,13 @@ def watch(url: str, run_id: str) -> str:
     return f"{changes / WATCHED_S:.1f} updates/s, at most {largest:,} bytes each"
 
 
+def wait_for_end(run: Path) -> None:
+    """A run outlives its app: one that goes on would slow the next round down."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (run / "lock.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
 def one_round(home: str, *, warm: bool) -> None:
     from gradio_client import Client
 
@@ -82,6 +89,7 @@ def one_round(home: str, *, warm: bool) -> None:
         seconds, run_id = first_point_s(client, url)
         print(f"{'warm' if warm else 'cold'}: {seconds:.2f} s; {watch(url, run_id)}", flush=True)
         client.predict(run_id, False, api_name="/pretrain_stop")
+        wait_for_end(Path(home) / "runs" / run_id)
     finally:
         app.send_signal(signal.SIGTERM)
         app.wait()

@@ -1,6 +1,7 @@
 """The training loop against torch and against itself: resumed, accumulated, recomputed, failing."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -317,6 +318,18 @@ def test_stop_leaves_the_last_checkpoint_as_it_was(tmp_path):
             run.ask("stop")
     assert (event.reason, event.step) == ("stopped", 7)
     assert run.checkpoint_steps() == (0, 5)
+
+
+def test_a_run_whose_folder_is_deleted_ends(tmp_path):
+    run = make_tiny_run(tmp_path)
+    n_steps = 0
+    for event in train(run.path):
+        if isinstance(event, Step):
+            n_steps += 1
+            if event.step == 3:
+                shutil.rmtree(run.path)
+    assert n_steps == 3
+    assert not run.path.exists()
 
 
 def test_two_processes_on_one_run_are_refused(tmp_path):
