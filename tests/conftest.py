@@ -1,5 +1,6 @@
 """What all tests share: shape checks of the model core, quiet environment, small checkpoints."""
 
+import gc
 import os
 from collections.abc import Iterator
 from importlib import metadata
@@ -34,6 +35,14 @@ CHROMIUM_ARGUMENTS = (
 )
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections() -> Iterator[None]:
+    """What is there already need not be looked at: each collection of garbage would take 1 s."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

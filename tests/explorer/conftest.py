@@ -1,9 +1,7 @@
 """A store with a fake loader, and visitors to use it at once."""
 
-import gc
 import importlib.util
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,15 +21,6 @@ _spec.loader.exec_module(fake_models)
 SIZES = {"tiny": 40, "org/a": 40, "org/b": 40, "org/c": 40, "org/large": 90, "org/huge": 101}
 
 
-@pytest.fixture(scope="module")
-def quick_collections() -> Iterator[None]:
-    """The store collects garbage after each load; what is there already need not be looked at."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.fixture
 def loader():
     """Models by size in bytes; the budget below is 100."""
@@ -39,7 +28,7 @@ def loader():
 
 
 @pytest.fixture
-def make_store(loader, tmp_path, quick_collections):
+def make_store(loader, tmp_path):
     """Builds a store on the fake loader, with other settings where given."""
 
     def make(**options) -> ModelStore:
