@@ -56,6 +56,7 @@ def test_another_token_makes_a_branch_and_both_stay(client: Client, store: TinyS
     assert wrong.card["kind"] == "error"
 
 
+@pytest.mark.slow
 def test_a_conversation_goes_out_as_a_file_and_replays(
     client: Client, url: str, served_routes: MatrixRoutes
 ) -> None:

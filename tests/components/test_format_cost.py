@@ -67,6 +67,7 @@ def test_a_failure_becomes_a_card_and_the_next_one_works(client: Client, store: 
     assert "int8" in client.predict("tiny", "int8", api_name="/measure_format")[0]
 
 
+@pytest.mark.slow
 def test_two_visitors_measure_at_once(url: str, store: TinyStore) -> None:
     clients = [Client(url, verbose=False) for _ in range(2)]
     with ThreadPoolExecutor(2) as pool:

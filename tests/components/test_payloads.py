@@ -54,6 +54,7 @@ LONG_TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
 def test_a_million_characters_of_tokens_are_a_small_event(ctx: AppContext, text: str) -> None:
     values = Handlers(ctx).text(text, False, "text", None, None, None, gr.Request())

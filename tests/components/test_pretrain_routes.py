@@ -99,6 +99,7 @@ def test_all_numbers_can_be_taken_away(client, home):
     assert len(rows) >= 30
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_packed_and_the_file_removed(client, home, tmp_path, monkeypatch):
     run_id = make_run(home)
     train_in_process(home, run_id)

@@ -199,7 +199,7 @@ def test_every_handler_takes_as_many_values_as_it_has_inputs() -> None:
 
 
 def test_the_launch_settings_are_the_safe_ones() -> None:
-    demo, ctx = build_page(FakeStore(), Settings(public=True, max_upload_bytes=1234))
+    demo, ctx = build_page(FakeStore(), Settings(public=True, max_upload_bytes=1234), tabs=())
     options = launch_options(demo, ctx, Endpoint("127.0.0.1", 1))
     assert options["max_file_size"] == 1234
     assert (options["ssr_mode"], options["share"]) == (False, False)
@@ -209,10 +209,10 @@ def test_the_launch_settings_are_the_safe_ones() -> None:
 
 
 def test_on_a_public_host_every_visitor_is_an_owner() -> None:
-    _, ctx = build_page(FakeStore(), Settings(public=True))
+    _, ctx = build_page(FakeStore(), Settings(public=True), tabs=())
     assert ctx.owner_of("abc") == "abc"
     assert ctx.owner_of(None).startswith("session-")
-    _, local = build_page(FakeStore(), Settings())
+    _, local = build_page(FakeStore(), Settings(), tabs=())
     assert local.owner_of("abc") == local.owner_of(None) == LOCAL_OWNER
 
 

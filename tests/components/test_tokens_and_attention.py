@@ -97,6 +97,7 @@ def test_special_tokens_are_parsed_only_when_asked(client):
     assert (parsed["ids"], parsed["units"][0]["special"]) == ([0], True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HARD_TEXTS, ids=lambda text: repr(text[:12]))
 @pytest.mark.parametrize("special", [False, True])
 def test_any_text_is_cut_without_an_exception(page, text, special, request_of_nobody):

@@ -127,6 +127,7 @@ def test_a_target_that_is_no_token_is_refused():
             parse_target(text)
 
 
+@pytest.mark.slow
 def test_the_snippet_gives_the_same_numbers():
     settings = TinySettings(learning_rate=0.3)
     code = make_by_hand_snippet(FIRST_NET, settings)

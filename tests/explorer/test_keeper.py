@@ -46,6 +46,7 @@ def is_finished(run):
     return bool(events) and isinstance(events[-1], Finished) and not has_worker(run)
 
 
+@pytest.mark.slow
 def test_runs_train_one_after_the_other_in_the_order_of_start(make_keeper, tmp_path, threads):
     keeper = make_keeper()
     runs = [make_tiny_run(tmp_path, n_steps=2) for _ in range(3)]
@@ -69,6 +70,7 @@ def test_two_may_train_at_once_where_that_is_allowed(make_keeper, tmp_path, thre
     assert sorted(w.folder.name for w in threads[1] if w.folder) == sorted(r.id for r in runs[:2])
 
 
+@pytest.mark.slow
 def test_starting_twice_is_one_start(make_keeper, tmp_path, threads):
     keeper, run = make_keeper(), make_tiny_run(tmp_path, n_steps=2)
     keeper.queue(run)
@@ -120,6 +122,7 @@ def test_a_run_whose_app_ended_while_it_began_is_not_started_again_later(make_ke
     assert again.place(run.id) is None
 
 
+@pytest.mark.slow
 def test_two_apps_on_one_folder_do_not_start_a_run_twice(make_keeper, tmp_path, threads):
     run = make_tiny_run(tmp_path, n_steps=2)
     for keeper in (keepers := (make_keeper(), make_keeper())):
@@ -172,6 +175,7 @@ def test_a_warm_process_that_ended_is_replaced(make_keeper, tmp_path, threads):
     assert threads[1][0].folder is None
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_edited_does_not_hold_the_queue_up(make_keeper, tmp_path, threads):
     keeper = make_keeper()
     bad, good = (make_tiny_run(tmp_path, n_steps=2) for _ in range(2))

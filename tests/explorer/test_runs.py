@@ -131,6 +131,7 @@ def test_an_archive_opens_like_any_model(runs, tmp_path, threads):
         assert tensor.equal(weights[name]), name
 
 
+@pytest.mark.slow
 def test_pause_resume_and_stop_and_keep_while_it_trains(runs, tmp_path, threads):
     threads[0].set()
     run = add_run(tmp_path, n_steps=100_000)
@@ -211,6 +212,7 @@ def test_progress_gives_what_is_new_and_begins_anew_after_a_crash(runs, tmp_path
     assert (after["reset"], after["have"], after["lost_steps"]) == (True, 2, 4)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_steps_are_told_in_less_than_20_kb(runs, tmp_path):
     run = add_run(tmp_path)
     write_events(run, 20_000)

@@ -10,6 +10,7 @@ from tests.components.tiny_chat import build_tiny_chat
 HI = [{"role": "user", "content": "hi"}]
 
 
+@pytest.mark.slow
 def test_each_answers_as_alone_and_neither_waits_for_the_other() -> None:
     chats, settings = (build_tiny_chat(), build_tiny_chat(chat=False)), SideSettings()
     order: list[int] = []

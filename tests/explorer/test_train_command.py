@@ -99,6 +99,7 @@ def test_options_that_do_not_go_together_are_refused(words):
     assert ended.value.code == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_says_so(tmp_path):
     run = make_tiny_run(tmp_path, n_steps=2)
     assert main([str(run.path)]) == 0
@@ -107,6 +108,7 @@ def test_a_run_that_goes_on_says_so(tmp_path):
     assert [e.step for e in started] == [0, 2]
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_run_are_written_for_other_programs(tmp_path, monkeypatch, capsys):
     run = make_tiny_run(tmp_path / "run", n_steps=2)
     assert main([str(run.path)]) == 0

@@ -295,6 +295,7 @@ def test_greedy_equals_the_argmax_of_whole_passes(pair, source):
     assert stopped == found[: found.index(stop) + 1]
 
 
+@pytest.mark.slow
 def test_beams_find_the_best_of_everything():
     side = replace(ENCODER, vocab_size=5)
     config = EncoderDecoderConfig(

@@ -145,6 +145,7 @@ def test_tokens_carry_the_models_own_probabilities(model):
     assert token.drawn_probability == pytest.approx(float(top[token.rank]), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_text_and_another_another(model):
     def run(seed):
         sampling = SamplingConfig(temperature=5.0)

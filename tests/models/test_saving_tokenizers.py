@@ -85,6 +85,7 @@ def read_back(saved):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(text=texts)
 def test_saved_tokenizers_give_equal_ids(read_back, text):

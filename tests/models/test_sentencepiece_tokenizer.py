@@ -349,6 +349,7 @@ def test_threads_see_the_same(models, tmp_path):
     assert found == expected * 32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [" " * 10**6, "a" * 10**6, "\ud800" * 1000, "你" * 10**5])
 def test_long_and_odd_texts(models, tmp_path, text):
     ours = load_tokenizer(save(models["llama"], tmp_path))

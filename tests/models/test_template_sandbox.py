@@ -216,6 +216,7 @@ def test_a_long_chat_is_not_too_much() -> None:
     assert printed == "".join(f"<{message['role']}>{message['content']}" for message in chat)
 
 
+@pytest.mark.slow
 def test_each_rendering_has_a_budget_of_its_own() -> None:
     template = compile_template("{% for i in range(9999) %}{{ i }}{% endfor %}")
     for _ in range(50):

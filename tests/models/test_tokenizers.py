@@ -220,6 +220,7 @@ def test_surrogates_that_belong_together_are_joined():
     assert replace_lone_surrogates("\ud83d\ude00 \ude00\ud83d") == "😀 \ufffd\ufffd"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [" " * 10**6 + "x", "\n" * 10**6 + "<|endoftext|>y", "a" * 10**6])
 def test_a_million_characters(gpt2, cl100k, text):
     for tokenizer in (gpt2, cl100k):

@@ -37,6 +37,7 @@ def test_it_is_the_model_of_the_recipe(starter):
         assert SCORES[f"{prefix}tokens_read"] == run.n_steps * run.data.tokens_per_step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_its_loss_is_the_recorded_one(starter, language):
     found = compute_world_loss(starter, "validation", language)
@@ -122,6 +123,7 @@ def test_the_command_builds_a_model_that_opens(tmp_path):
     assert (Path(tmp_path) / "starter" / "README.md").exists()
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_is_not_right(starter):
     from dataclasses import replace
 

@@ -95,6 +95,7 @@ def losses_and_favour(folder, weight):
     return losses, trace["blocks.1.router.ids"].flatten().bincount(minlength=5).max() / 48
 
 
+@pytest.mark.slow
 def test_the_curve_stays_the_cross_entropy_and_the_loads_become_even(tmp_path):
     without, favour = losses_and_favour(tmp_path / "without", 0.0)
     with_it, balanced = losses_and_favour(tmp_path / "with", 1.0)
@@ -104,6 +105,7 @@ def test_the_curve_stays_the_cross_entropy_and_the_loads_become_even(tmp_path):
     assert with_it[-1] < with_it[0] - 0.5
 
 
+@pytest.mark.slow
 def test_a_dense_model_is_trained_as_before(tmp_path):
     losses = []
     for weight in (0.0, 0.5):

@@ -151,6 +151,7 @@ def train_all(run):
     return list(train(run.path))
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(whole, tmp_path):
     run = make_tiny_run(tmp_path)
     stop_after(run, 10)
@@ -161,6 +162,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(whole, tmp_path)
     assert numbers(read_events(run.events_file)) == numbers(whole[1])
 
 
+@pytest.mark.slow
 def test_a_file_of_no_length_makes_a_checkpoint_be_passed_over(tmp_path):
     """As a power cut leaves files that were never flushed; each of the files in turn."""
     run = make_tiny_run(tmp_path)
@@ -177,9 +179,8 @@ def test_a_file_of_no_length_makes_a_checkpoint_be_passed_over(tmp_path):
     assert train_all(run)[0].step == 10
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_architecture_is_passed_over(whole, tmp_path):
-    import shutil
-
     run = make_tiny_run(tmp_path)
     stop_after(run, 10)
     other = make_tiny_run(
@@ -199,6 +200,7 @@ def stop_after(run, step):
     events.close()
 
 
+@pytest.mark.slow
 def test_eight_passes_of_one_window_equal_one_pass_of_eight(tmp_path):
     quiet = {"n_steps": 5, "optimiser": OptimiserConfig(learning_rate=1e-3)}
     losses = []
@@ -220,6 +222,7 @@ def test_recomputed_activations_give_the_same_run_bit_for_bit(whole, tmp_path):
     assert numbers(train(run.path)) == numbers(whole[1])
 
 
+@pytest.mark.slow
 def test_evaluations_and_samples_do_not_touch_the_training(whole, tmp_path):
     watch = replace(tiny_config(30).watch, evaluate_every=1, sample_every=1, save_every=1)
     run = make_tiny_run(tmp_path, watch=watch)
@@ -258,6 +261,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_names_step_and_tensor(tmp_pa
     assert all(line["loss"] is not None for line in lines if line["kind"] == "step")
 
 
+@pytest.mark.slow
 def test_before_a_loss_that_is_not_finite_the_good_weights_are_saved(tmp_path, monkeypatch):
     from explorer.training import loop
 
@@ -382,6 +386,7 @@ def test_a_configuration_edited_by_hand_is_refused_by_name(tmp_path):
         train_all(run)
 
 
+@pytest.mark.slow
 def test_the_average_of_the_weights_is_what_evaluations_read(tmp_path):
     run = make_tiny_run(tmp_path, ema_decay=0.5, n_steps=8)
     stop_after(run, 5)
