@@ -3,8 +3,10 @@
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
 instructions  a short text and a question about it, answered in one sentence
-preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
-              has answered. Both have the same words, so that only their order tells
+preferences   the polite answer greets and then answers; the blunt one answers and greets only then,
+              which is what the model itself finds likelier. Both have the same words, so that only
+              their order tells
+choices       questions of the part that is kept apart, each with four answers that differ in one word
 
 Half of the names and keywords and some templates are for learning, the other half is kept apart:
 who counts words has nothing to go by there, and who knows from pretraining what an animal is, has.
@@ -34,6 +36,9 @@ SIZES: Mapping[str, tuple[int, int]] = {
     "instructions": (360, 120),
     "preferences": (300, 120),
 }
+N_CHOICE_QUESTIONS, N_CHOICES = 90, 4
+# Kinds of question whose answers stay right sentences with another word in them.
+_EXCHANGED = ("who", "colour", "count", "name")
 # What no part needs for itself: words that both languages' templates use as grammar.
 _SHARED = frozenset({"colours", "numbers", "weather", "relatives"})
 
@@ -107,6 +112,42 @@ def lesson_lines(name: str) -> str:
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in write_lesson(name))
 
 
+def write_choices() -> list[dict[str, Any]]:
+    """Questions with four answers each, of which one is right; a third is Chinese."""
+    voices = [build_lesson_voice(language, held_out=True) for language in ("en", "en", "zh")]
+    dice = Dice(f"{SEED} choices")
+    drawn: dict[str, Question] = {}  # no question twice
+    while len(drawn) < N_CHOICE_QUESTIONS:
+        question, _words = _draw_question(dice, voices[len(drawn) % CHINESE_EVERY])
+        if question.kind in _EXCHANGED and question.value in question.answer:
+            drawn.setdefault(question.prompt, question)
+    values: dict[tuple[str, str], dict[str, None]] = {}
+    for question in drawn.values():
+        values.setdefault((question.language, question.kind), {})[question.value] = None
+    return [
+        _write_choice(dice, question, list(values[question.language, question.kind]))
+        for question in drawn.values()
+    ]
+
+
+def _write_choice(dice: Dice, question: Question, values: list[str]) -> dict[str, Any]:
+    others = [value for value in values if value != question.value]
+    wrong = dice.sample(others, min(N_CHOICES - 1, len(others)))
+    answers = dice.shuffled(
+        [question.answer, *(question.answer.replace(question.value, word) for word in wrong)]
+    )
+    return {
+        "question": question.prompt,
+        "choices": answers,
+        "answer": answers.index(question.answer),
+    }
+
+
+def choice_lines() -> str:
+    """The questions with choices as JSON lines."""
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in write_choices())
+
+
 def _write_message(dice: Dice, lesson: LessonVoice, number: int) -> dict[str, str]:
     voice, lexicon = lesson.voice, lesson.voice.lexicon
     is_spam = number % 2 == 0
@@ -155,11 +196,11 @@ def _write_preference(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]
     question, asker = _draw_question(dice, lesson)
     joiner = lesson.voice.grammar.joiner
     asked = render(dice.pick(lesson.phrases.asked), {**asker, "question": question.question}, dice)
-    farewell = render(dice.pick(lesson.phrases.farewells), asker, dice)
+    greeting = render(dice.pick(lesson.phrases.greetings), asker, dice)
     return {
         "prompt": f"{question.context}\n{asked}",
-        "chosen": f"{question.answer}{joiner}{farewell}",
-        "rejected": f"{farewell}{joiner}{question.answer}",
+        "chosen": f"{greeting}{joiner}{question.answer}",
+        "rejected": f"{question.answer}{joiner}{greeting}",
     }
 
 
