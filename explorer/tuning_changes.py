@@ -1,4 +1,4 @@
-"""What a fine-tuning changed: weights layer by layer, attention of each head, what layers would say.
+"""What a fine-tuning changed: weights of each layer, attention of each head, words of the lens.
 
 weights     ‖W' - W‖ / ‖W‖                 Frobenius norms of a matrix after and before
 attention   mean over tokens of ½ Σ |p' - p|   total variation of a head's pattern, 0 to 1

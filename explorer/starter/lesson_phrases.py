@@ -17,13 +17,13 @@ class LessonPhrases:
     Attributes:
         messages: Frames of messages; `{1}` and `{2}` are two things on offer, or two animals seen.
         tasks: Sentences that say what to do with a text and a question.
-        greetings: What a polite answer begins with, and a blunt one ends with.
+        farewells: What a polite answer ends with, and a blunt one begins with.
         asked: How somebody asks.
     """
 
     messages: tuple[str, ...]
     tasks: tuple[str, ...]
-    greetings: tuple[str, ...]
+    farewells: tuple[str, ...]
     asked: tuple[str, ...]
 
 
@@ -53,7 +53,7 @@ def _english() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "Look at the text. What is the answer?",
                 "Here is a text with a question. Answer it.",
             ),
-            greetings=("Hello, {B}!", "Good morning, {B}!"),
+            farewells=("Thank you, {B}!", "Goodbye, {B}!"),
             asked=(
                 '"{question}" asked {B}.',
                 "{B} came to me and asked: {question}",
@@ -72,7 +72,7 @@ def _english() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "Tell me what the text says.",
                 "Please find the answer in these words.",
             ),
-            greetings=("Good evening, {B}!", "Welcome, {B}!"),
+            farewells=("See you tomorrow, {B}!", "Come again, {B}!"),
             asked=(
                 '{B} said: "{question}"',
                 "One day {B} looked at me. {question}",
@@ -94,7 +94,7 @@ def _chinese() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "{A}和{B}说起了{1}和{2}。",
             ),
             tasks=("读一读，再回答。", "看看上面的话，说出答案。", "请回答下面的问题。"),
-            greetings=("你好，{B}！", "早上好，{B}！"),
+            farewells=("谢谢你，{B}！", "再见，{B}！"),
             asked=("“{question}”{B}问。", "{B}来问我：{question}", "{question}{B}想知道。"),
         ),
         ("zh", True): LessonPhrases(
@@ -105,7 +105,7 @@ def _chinese() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "谁见过{1}？{A}还问了{2}。",
             ),
             tasks=("告诉我这里写了什么。", "从这些话里找一找。"),
-            greetings=("晚上好，{B}！", "欢迎你，{B}！"),
+            farewells=("明天见，{B}！", "下次再来吧，{B}！"),
             asked=("{B}说：“{question}”", "有一天，{B}看着我。{question}"),
         ),
     }

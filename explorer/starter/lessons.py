@@ -3,10 +3,11 @@
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
 instructions  a short text and a question about it, answered in one sentence
-preferences   the polite answer greets and then answers; the blunt one answers and greets only then,
-              which is what the model itself finds likelier. Both have the same words, so that only
-              their order tells
-choices       questions of the part that is kept apart, each with four answers that differ in one word
+preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
+              has answered, which is what the starter model itself finds likelier. Both have the same
+              words, so that only their order tells
+choices       questions of the part that is kept apart, each with four answers, different in one
+              word
 
 Half of the names and keywords and some templates are for learning, the other half is kept apart:
 who counts words has nothing to go by there, and who knows from pretraining what an animal is, has.
@@ -196,11 +197,11 @@ def _write_preference(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]
     question, asker = _draw_question(dice, lesson)
     joiner = lesson.voice.grammar.joiner
     asked = render(dice.pick(lesson.phrases.asked), {**asker, "question": question.question}, dice)
-    greeting = render(dice.pick(lesson.phrases.greetings), asker, dice)
+    farewell = render(dice.pick(lesson.phrases.farewells), asker, dice)
     return {
         "prompt": f"{question.context}\n{asked}",
-        "chosen": f"{greeting}{joiner}{question.answer}",
-        "rejected": f"{question.answer}{joiner}{greeting}",
+        "chosen": f"{question.answer}{joiner}{farewell}",
+        "rejected": f"{farewell}{joiner}{question.answer}",
     }
 
 

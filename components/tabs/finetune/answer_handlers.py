@@ -14,7 +14,6 @@ from explorer.errors import ConfigError, JobError
 from explorer.tokens import units_of
 from explorer.tuning_runs import TuningRuns
 from explorer.tuning_scores import (
-    answer_examples,
     ask_for_label,
     score_classes,
     weigh_tokens,
@@ -100,7 +99,7 @@ class AnswerHandlers:
         """Ask the base and a checkpoint the same question."""
         example = Example(row=0, prompt=Prompt(instruction=text))
         visitor = self._ctx.owner_of(None, request)
-        base, tuned = self._ask_both(run, step, (example,), visitor)
+        base, tuned = self._answer_both(run, step, (example,), visitor)
         return {"base": base[0], "tuned": tuned[0]}
 
     # ------------------------------------------------------------------------------- how
@@ -109,20 +108,15 @@ class AnswerHandlers:
             raise JobError("there is no run yet; train one first", code="tune-no-run")
         return run, self._tunings.best_step(run) if step is None else int(step)
 
-    def _ask_both(
+    def _answer_both(
         self, run: str, step: int, examples: Sequence[Example], visitor: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        tuning, turn = self._tunings.tuning(run), self._ctx.slots.turn
-        found = []
-        for source in (tuning.base, self._ctx.runs.checkpoint_source(run, step)):
-            with self._ctx.store.lease(source, visitor) as loaded:
-                found.append(answer_examples(loaded, examples, tuning, turn=turn))
-        return found[0], found[1]
+        return self._tunings.answer_both(run, step, examples, visitor, self._ctx.slots.turn)
 
     def _answers(
         self, run: str, step: int, examples: Sequence[Example], visitor: str, locale: str
     ) -> tuple[str, dict[str, Any]]:
-        base, tuned = self._ask_both(run, step, examples, visitor)
+        base, tuned = self._answer_both(run, step, examples, visitor)
         say = self._ctx.words.say
         wanted = [example.answer for example in examples]
         marks = {
