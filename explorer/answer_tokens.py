@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from explorer.training.tuning_config import TuningConfig
     from explorer.tuning_scores import Turn
     from models.loading import LoadedModel
+    from models.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,16 +75,14 @@ def read_answer_tokens(
 def join_models(
     policy: tuple[list[int], np.ndarray],
     reference: tuple[list[int], np.ndarray],
-    loaded: LoadedModel,
+    tokenizer: Tokenizer,
 ) -> AnswerTokens:
     """The same answer as two models see it.
 
     Args:
         policy: What `read_answer_tokens` found with the tuned model.
         reference: The same with the base.
-        loaded: Either of them, for the texts of the tokens.
+        tokenizer: Of both, for the texts of the tokens.
     """
     ids, logs = policy
-    return AnswerTokens(
-        units=tuple(units_of(loaded.tokenizer, ids)), policy=logs, reference=reference[1]
-    )
+    return AnswerTokens(units=tuple(units_of(tokenizer, ids)), policy=logs, reference=reference[1])

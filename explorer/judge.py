@@ -10,7 +10,7 @@ a failure: it is counted and shown, never guessed and never counted as 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -138,6 +138,8 @@ def ask_judge(
     model: str,
     rubric: str,
     asked: Sequence[JudgedAnswer],
+    *,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Verdict]:
     """Let a judge grade answers one by one.
 
@@ -146,6 +148,7 @@ def ask_judge(
         model: What the server calls it.
         rubric: How it grades; see `write_question`.
         asked: The answers.
+        stopped: Asked while it waits; True ends it.
 
     Yields:
         A verdict as soon as it is there.
@@ -153,6 +156,7 @@ def ask_judge(
     Raises:
         ConfigError: No model was named, or the rubric has no place for the answer.
         ServerError: The server is down, too slow, or refuses.
+        Stopped: `stopped()` became true.
     """
     if not model.strip():
         raise ConfigError(
@@ -166,7 +170,7 @@ def ask_judge(
             max_tokens=MOST_REPLY_TOKENS,
             n_alternatives=0,
         )
-        reply = server.complete_chat(request)
+        reply = server.complete_chat(request, stopped=stopped)
         yield Verdict(asked=entry, score=read_score(reply), reply=reply.strip()[:MOST_QUOTED])
 
 

@@ -17,17 +17,20 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from explorer.datasets.examples import Example, Prompt
-from explorer.datasets.records import RecordTable, RowProblem
-from explorer.errors import DataError
+from explorer.datasets.records import RecordTable, RowProblem, read_records
+from explorer.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from explorer.training.tuning_config import TuningConfig
     from explorer.tuning_scores import Turn
     from models.loading import LoadedModel
 
+SAMPLE = Path(__file__).parent.parent / "assets" / "samples" / "choices.jsonl"
+MOST_BYTES = 10**7
 MOST_CHOICES = 26
 MOST_QUESTIONS = 500
 _ASKED = ("question", "prompt", "instruction", "input", "query")
@@ -210,6 +213,32 @@ def _find_right(said: Any, choices: tuple[str, ...]) -> int:
     if 0 <= place < len(choices):
         return place
     raise _Unusable("choice_answer", text[:40])
+
+
+def read_choice_set(source: str, typed: str = "", upload: str | None = None) -> ChoiceSet:
+    """The questions that the page names.
+
+    Args:
+        source: sample, typed or upload.
+        typed: The rows, where they are typed.
+        upload: Path of the uploaded file, where that is asked for.
+
+    Raises:
+        DataError: They are not multiple choice, or cannot be read.
+        ConfigError: There are none yet.
+    """
+    if source == "sample":
+        return read_choices(read_records(SAMPLE, name=SAMPLE.name, max_bytes=MOST_BYTES))
+    if source == "upload" and upload:
+        path = Path(upload)
+        return read_choices(read_records(path, name=path.name, max_bytes=MOST_BYTES))
+    if source == "typed" and typed.strip():
+        content = typed.encode("utf-8", "replace")
+        return read_choices(read_records(content, name="rows", max_bytes=MOST_BYTES))
+    raise ConfigError(
+        "there are no questions yet; type some, upload a file, or take the sample",
+        code="choice-nothing",
+    )
 
 
 def score_choices(

@@ -291,8 +291,11 @@ def _as_line(example: Example, kind: Kind) -> str:
             "output": example.answer,
         }
     else:
-        asked = "\n".join(filter(None, (example.prompt.instruction, example.prompt.input)))
-        values = {"prompt": asked, "chosen": example.answer, "rejected": example.rejected}
+        values = {
+            "prompt": example.prompt.joined,
+            "chosen": example.answer,
+            "rejected": example.rejected,
+        }
     if example.part:
         values["split"] = example.part
     return json.dumps(values, ensure_ascii=False)

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from huggingface_hub import get_session, hf_raise_for_status
 from huggingface_hub.errors import HFValidationError
-from huggingface_hub.utils import validate_repo_id
+from huggingface_hub.utils._validators import validate_repo_id
 
 from models.hub import RETRY_DELAYS_S, request_headers
 from models.hub_cache import DEFAULT_REVISION, cache_folder, hub_endpoint, is_offline

@@ -7,10 +7,11 @@ import gradio as gr
 
 from components.context import AppContext
 from components.kit.views import update_view
+from components.tabs.finetune.steps import chosen_step, list_steps
 from components.text import locale_of
 from components.token_units import make_units, sum_over_units
 from explorer.datasets.examples import Example, Prompt
-from explorer.errors import ConfigError, JobError
+from explorer.errors import ConfigError
 from explorer.tokens import units_of
 from explorer.tuning_runs import TuningRuns
 from explorer.tuning_scores import (
@@ -37,17 +38,7 @@ class AnswerHandlers:
 
     def list_steps(self, run: str | None, request: gr.Request) -> tuple[Any, str]:
         """The checkpoints there are, the best of them chosen."""
-        say, locale = self._ctx.words.say, locale_of(request)
-        steps = () if run is None else self._ctx.runs.view(run).summary.checkpoints
-        if run is None or not steps:
-            return gr.update(choices=[], value=None), say(locale, "finetune.no_checkpoint")
-        best = self._tunings.best_step(run)
-        named = [
-            (say(locale, "finetune.step_best" if s == best else "finetune.step_other", step=s), s)
-            for s in steps
-        ]
-        name = self._ctx.runs.view(run).summary.name
-        return gr.update(choices=named, value=best), name
+        return list_steps(self._ctx, self._tunings, run, request)
 
     def ask(
         self,
@@ -58,7 +49,7 @@ class AnswerHandlers:
         request: gr.Request,
     ) -> tuple[Any, ...]:
         """The first held-out questions, answered by both."""
-        run, step = self._chosen(run, step)
+        run, step = chosen_step(self._tunings, run, step)
         examples = self._tunings.examples(run)[: min(int(number), MOST_ROWS)]
         visitor = self._ctx.owner_of(owner, request)
         if self._tunings.objective(run) == "classification":
@@ -69,7 +60,7 @@ class AnswerHandlers:
         self, run: str | None, step: int | None, text: str, owner: str | None, request: gr.Request
     ) -> tuple[Any, ...]:
         """One's own text: its class with what speaks for it, or both answers."""
-        run, step = self._chosen(run, step)
+        run, step = chosen_step(self._tunings, run, step)
         if not text.strip():
             raise ConfigError("there is no text; type one", code="text-empty")
         visitor, locale = self._ctx.owner_of(owner, request), locale_of(request)
@@ -103,11 +94,6 @@ class AnswerHandlers:
         return {"base": base[0], "tuned": tuned[0]}
 
     # ------------------------------------------------------------------------------- how
-    def _chosen(self, run: str | None, step: int | None) -> tuple[str, int]:
-        if run is None:
-            raise JobError("there is no run yet; train one first", code="tune-no-run")
-        return run, self._tunings.best_step(run) if step is None else int(step)
-
     def _answer_both(
         self, run: str, step: int, examples: Sequence[Example], visitor: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -130,7 +116,7 @@ class AnswerHandlers:
                 marks[str(i)]["3"] = GOOD if base[i] == want.strip() else BAD
         columns = ("row", "question", "wanted", "base", "tuned")
         rows = [
-            [str(e.row or "-"), _question(e), e.answer or "-", base[i], tuned[i]]
+            [str(e.row or "-"), e.prompt.joined, e.answer or "-", base[i], tuned[i]]
             for i, e in enumerate(examples)
         ]
         said = say(locale, "finetune.answers_said", step=step)
@@ -192,7 +178,3 @@ class AnswerHandlers:
             locale, "finetune.own_said", label=found.labels[int(p.argmax())], step=step
         )
         return said, {"bars": bars, "unit": "%", "max": 1}, chips, None
-
-
-def _question(example: Example) -> str:
-    return "\n".join(filter(None, (example.prompt.instruction, example.prompt.input)))

@@ -13,6 +13,7 @@ from components.kit.cards import build_note
 from components.kit.chips import build_token_chips
 from components.kit.line import build_line
 from components.kit.text_table import build_text_table
+from components.tabs.finetune import pairs
 from components.tabs.finetune.answer_handlers import AnswerHandlers
 from components.tabs.pretrain.run_choice import RunChoice
 from components.tabs.tab import TabHead
@@ -32,6 +33,7 @@ class Parts:
     table: gr.HTML
     bars: gr.HTML
     chips: gr.HTML
+    pairs: pairs.Parts
 
 
 def build(ctx: AppContext) -> Parts:
@@ -77,8 +79,9 @@ def build(ctx: AppContext) -> Parts:
                 words, elem_id="finetune-own-chips", mode="weight", readout="popover"
             )
             table = build_text_table(words, elem_id="finetune-answers")
+    section = pairs.build(ctx)
     build_note(words, "finetune.look_for_answers", elem_id="finetune-answers-note")
-    return Parts(step, number, ask, own, own_ask, said, table, bars, chips)
+    return Parts(step, number, ask, own, own_ask, said, table, bars, chips, section)
 
 
 def wire_panel(
@@ -108,5 +111,6 @@ def wire_panel(
     shown = [parts.said, parts.bars, parts.chips, parts.table]
     for event in (parts.own_ask.click, parts.own.submit):
         wire(event, on.ask_own, own, shown, **options)
+    pairs.wire_part(ctx, head, parts.pairs, choice, parts.step, tunings)
     expose(on.classify, "finetune_classify")
     expose(on.answer, "finetune_answer")

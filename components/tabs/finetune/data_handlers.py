@@ -189,7 +189,7 @@ def cells_of(example: Example, kind: Kind) -> list[str]:
     """What a row of an example shows."""
     if kind == "classification":
         return [example.label, example.text]
-    asked = "\n".join(filter(None, (example.prompt.instruction, example.prompt.input)))
+    asked = example.prompt.joined
     if kind == "instruction":
         return [asked, example.answer]
     return [asked, example.answer, example.rejected]
