@@ -92,9 +92,11 @@ def make_choice_snippet(source: str, template: str) -> str:
         "from explorer.multiple_choice import read_choice_set, score_choices\n"
         "from explorer.training.tuning_config import TuningConfig\n"
         "from models import load_model\n\n"
-        'found = read_choice_set("sample")  # or read_choice_set("upload", upload="your-file.csv")\n'
+        "# or read_choice_set('upload', upload='your-file.csv')\n"
+        'found = read_choice_set("sample")\n'
         f"tuning = TuningConfig(base={source!r}, template={template!r})\n"
-        f"scores = score_choices(load_model({source!r}), found.questions, tuning, turn=nullcontext)\n"
+        f"loaded = load_model({source!r})\n"
+        "scores = score_choices(loaded, found.questions, tuning, turn=nullcontext)\n"
         "print(scores.accuracy(), scores.accuracy(mean=True), found.chance)\n"
     )
 

@@ -2,10 +2,12 @@
 
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
-instructions  a short text and a question about it, answered in one sentence
+instructions  a short text and a question about it, answered in one sentence: questions of kinds that
+              the starter model can answer when it is asked as it was in pretraining, since a few
+              hundred rows teach how to answer, not what
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
-              has answered, which is what the starter model itself finds likelier. Both have the same
-              words, so that only their order tells
+              has answered, which the starter model itself finds likelier. Both have the same words,
+              so that only their order tells
 choices       questions of the part that is kept apart, each with four answers, different in one
               word
 
@@ -40,6 +42,11 @@ SIZES: Mapping[str, tuple[int, int]] = {
 N_CHOICE_QUESTIONS, N_CHOICES = 90, 4
 # Kinds of question whose answers stay right sentences with another word in them.
 _EXCHANGED = ("who", "colour", "count", "name")
+# Kinds of question that the starter model answers in more than half of all cases.
+_KNOWN_KINDS: Mapping[str, frozenset[str]] = {
+    "en": frozenset({"where", "what", "count"}),
+    "zh": frozenset({"who", "where", "count"}),
+}
 # What no part needs for itself: words that both languages' templates use as grammar.
 _SHARED = frozenset({"colours", "numbers", "weather", "relatives"})
 
@@ -167,12 +174,17 @@ def _write_message(dice: Dice, lesson: LessonVoice, number: int) -> dict[str, st
     return {"label": "spam" if is_spam else "ham", "text": text}
 
 
-def _draw_question(dice: Dice, lesson: LessonVoice) -> tuple[Question, dict[str, str]]:
-    """A question about one fact, and the words of whoever asks."""
+def _draw_question(
+    dice: Dice, lesson: LessonVoice, kinds: frozenset[str] | None = None
+) -> tuple[Question, dict[str, str]]:
+    """A question about one fact, and the words of whoever asks; `kinds` are all by default."""
     voice, half = lesson.voice, lesson.half
     book = voice.phrasebook
     # what is asked in one way only is asked in the part that is learned from
-    asks = {name: book.asks[name][half::2] for name in book.asks}
+    asks = {
+        name: [ask for ask in book.asks[name][half::2] if kinds is None or ask.kind in kinds]
+        for name in book.asks
+    }
     chosen = dice.pick([f for f in draw_facts(dice, voice, 12) if asks[f.fact.relation]])
     relation = chosen.fact.relation
     sentence = render(dice.pick(book.facts[relation][half::2]), chosen.words, dice)
@@ -184,7 +196,7 @@ def _draw_question(dice: Dice, lesson: LessonVoice) -> tuple[Question, dict[str,
 
 
 def _write_instruction(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]:
-    question, _words = _draw_question(dice, lesson)
+    question, _words = _draw_question(dice, lesson, _KNOWN_KINDS[lesson.voice.language])
     joined = f"{question.context}\n{question.question}"
     return {
         "instruction": dice.pick(lesson.phrases.tasks),

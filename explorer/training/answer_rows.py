@@ -161,8 +161,9 @@ class RowWriter:
 
 
 def write_prompt(template: Template, prompt: Prompt) -> str:
-    """What an answer follows, in one of the two templates that need no model; the model's own
-    template counts as the question alone.
+    """What an answer follows, in one of the two templates that need no model.
+
+    Of the model's own template, which does, it is the question alone.
 
     Args:
         template: Which one.
