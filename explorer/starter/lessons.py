@@ -28,7 +28,7 @@ from explorer.starter.lesson_phrases import LessonPhrases, lesson_phrases
 from explorer.starter.lexicon import Lexicon
 from explorer.starter.narrative import make_question
 from explorer.starter.records import Question
-from explorer.starter.scene import Voice, draw_facts
+from explorer.starter.scene import StatedFact, Voice, draw_facts
 from explorer.starter.template import render
 
 SEED = 2026
@@ -185,7 +185,11 @@ def _draw_question(
         name: [ask for ask in book.asks[name][half::2] if kinds is None or ask.kind in kinds]
         for name in book.asks
     }
-    chosen = dice.pick([f for f in draw_facts(dice, voice, 12) if asks[f.fact.relation]])
+    # few facts where few kinds count: half a word list has no more than three pets
+    n_facts, found = 12 if kinds is None else 3, list[StatedFact]()
+    while not found:
+        found = [f for f in draw_facts(dice, voice, n_facts) if asks[f.fact.relation]]
+    chosen = dice.pick(found)
     relation = chosen.fact.relation
     sentence = render(dice.pick(book.facts[relation][half::2]), chosen.words, dice)
     question = make_question(
