@@ -120,6 +120,14 @@ class TuningRuns:
         """
         return self._config(run_id)[1]
 
+    def name(self, run_id: str) -> str:
+        """What its owner calls a run.
+
+        Raises:
+            JobError: It is not there.
+        """
+        return self._runs.view(run_id).summary.name
+
     def objective(self, run_id: str) -> str:
         """What a run learns.
 

@@ -2,8 +2,8 @@
 
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
-instructions  a short text and a question about it, answered in one sentence: questions of kinds that
-              the starter model can answer when it is asked as it was in pretraining, since a few
+instructions  a short text and a question about it, answered in one sentence: of kinds that the
+              starter model can answer when it is asked as it was in pretraining, since a few
               hundred rows teach how to answer, not what
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
               has answered, which the starter model itself finds likelier. Both have the same words,

@@ -64,7 +64,7 @@ def build(ctx: AppContext) -> None:
     data.wire_panel(ctx, head, rows, tunings, panels)
     train.wire_panel(ctx, head, tabs["train"], form, rows, tunings, choice, panels, watch, runs)
     answers.wire_panel(ctx, head, tabs["answers"], asked, choice, tunings)
-    evaluate.wire_panel(ctx, head, scores, choice, tunings)
+    evaluate.wire_panel(ctx, head, tabs["evaluate"], scores, choice, tunings)
     judge.wire_panel(ctx, head, judging, choice, tunings)
     choices.wire_panel(ctx, head, chosen, choice, tunings)
     changes.wire_panel(ctx, head, tabs["changes"], changed, choice, tunings)
