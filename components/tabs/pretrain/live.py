@@ -89,7 +89,7 @@ def build(ctx: AppContext, tab: str = "pretrain") -> Parts:
                 elem_classes=["working"],
             ) as elsewhere:
                 gr.Markdown(words.t("pretrain.elsewhere_said"))
-                commands = gr.Markdown(elem_id=f"{tab}-commands", buttons=["copy"])
+                commands = gr.Markdown(elem_id=f"{tab}-commands")
     build_note(words, f"{tab}.look_for_live", elem_id=f"{tab}-live-note")
     return Parts(runs, live, buttons, opened, batch, working, elsewhere, commands)
 
