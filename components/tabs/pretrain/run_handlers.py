@@ -8,6 +8,7 @@ import gradio as gr
 import numpy as np
 
 from components.context import AppContext
+from components.kit.code_block import make_code_block
 from components.kit.number_matrix import MOST_TABLE_ROWS
 from components.tabs.pretrain.run_views import make_run_list
 from components.text import locale_of
@@ -108,7 +109,8 @@ class RunHandlers:
             return gr.Accordion(visible=False), ""
         # No stranger learns where things are on this host.
         named = None if self._ctx.settings.public else self._ctx.runs.folder(run).path
-        return gr.Accordion(visible=True), f"```bash\n{make_run_commands(run, named)}\n```"
+        commands = make_code_block(make_run_commands(run, named), "bash")
+        return gr.Accordion(visible=True), commands
 
     def _working(self, view: RunView | None, locale: str) -> tuple[Any, Any, Any]:
         """Facts, table and exports of the drawer: the evaluations."""
