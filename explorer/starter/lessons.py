@@ -2,9 +2,10 @@
 
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
-instructions  a short text and a question about it, answered in one sentence: of kinds that the
-              starter model can answer when it is asked as it was in pretraining, since a few
-              hundred rows teach how to answer, not what
+instructions  a short text and a question about it, answered in one sentence. A few hundred rows teach
+              a small model the forms of its answers, not to answer as such: so the kinds of question
+              are those that it can answer anyway, and both parts ask in the same words; texts, tasks,
+              people and things are other ones in the part that is kept apart
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
               has answered, which the starter model itself finds likelier. Both have the same words,
               so that only their order tells
@@ -18,7 +19,7 @@ who counts words has nothing to go by there, and who knows from pretraining what
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from explorer.starter.documents import build_voice
 from explorer.starter.lesson_phrases import LessonPhrases, lesson_phrases
 from explorer.starter.lexicon import Lexicon
 from explorer.starter.narrative import make_question
+from explorer.starter.phrasebook import Ask
 from explorer.starter.records import Question
 from explorer.starter.scene import StatedFact, Voice, draw_facts
 from explorer.starter.template import render
@@ -44,8 +46,8 @@ N_CHOICE_QUESTIONS, N_CHOICES = 90, 4
 _EXCHANGED = ("who", "colour", "count", "name")
 # Kinds of question that the starter model answers in more than half of all cases.
 _KNOWN_KINDS: Mapping[str, frozenset[str]] = {
-    "en": frozenset({"where", "what", "count"}),
-    "zh": frozenset({"who", "where", "count"}),
+    "en": frozenset({"where", "what"}),
+    "zh": frozenset({"who", "where", "what"}),
 }
 # What no part needs for itself: words that both languages' templates use as grammar.
 _SHARED = frozenset({"colours", "numbers", "weather", "relatives"})
@@ -175,20 +177,20 @@ def _write_message(dice: Dice, lesson: LessonVoice, number: int) -> dict[str, st
 
 
 def _draw_question(
-    dice: Dice, lesson: LessonVoice, kinds: frozenset[str] | None = None
+    dice: Dice,
+    lesson: LessonVoice,
+    asks: Mapping[str, Sequence[Ask]] | None = None,
+    n_facts: int = 12,
 ) -> tuple[Question, dict[str, str]]:
-    """A question about one fact, and the words of whoever asks; `kinds` are all by default."""
+    """A question about one fact, and the words of whoever asks; in its half's ways by default."""
     voice, half = lesson.voice, lesson.half
     book = voice.phrasebook
-    # what is asked in one way only is asked in the part that is learned from
-    asks = {
-        name: [ask for ask in book.asks[name][half::2] if kinds is None or ask.kind in kinds]
-        for name in book.asks
-    }
-    # few facts where few kinds count: half a word list has no more than three pets
-    n_facts, found = 12 if kinds is None else 3, list[StatedFact]()
+    if asks is None:
+        # what is asked in one way only is asked in the part that is learned from
+        asks = {name: book.asks[name][half::2] for name in book.asks}
+    found: list[StatedFact] = []
     while not found:
-        found = [f for f in draw_facts(dice, voice, n_facts) if asks[f.fact.relation]]
+        found = [f for f in draw_facts(dice, voice, n_facts) if asks.get(f.fact.relation)]
     chosen = dice.pick(found)
     relation = chosen.fact.relation
     sentence = render(dice.pick(book.facts[relation][half::2]), chosen.words, dice)
@@ -200,7 +202,10 @@ def _draw_question(
 
 
 def _write_instruction(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]:
-    question, _words = _draw_question(dice, lesson, _KNOWN_KINDS[lesson.voice.language])
+    kinds, known = _KNOWN_KINDS[lesson.voice.language], lesson.voice.phrasebook.asks
+    asks = {name: [ask for ask in known[name][0::2] if ask.kind in kinds] for name in known}
+    # three facts: half a word list has no more than three pets
+    question, _words = _draw_question(dice, lesson, asks, n_facts=3)
     joined = f"{question.context}\n{question.question}"
     return {
         "instruction": dice.pick(lesson.phrases.tasks),

@@ -94,7 +94,7 @@ class ChangeHandlers:
         return {
             "corner": self._ctx.words.say(locale, "finetune.change_layer"),
             "rows": [str(i) for i in range(len(weights.layers))],
-            "cols": list(weights.parts),
+            "cols": [part.rpartition(".")[2].removesuffix("_proj") for part in weights.parts],
             "cells": [[finite(x) for x in row] for row in weights.layers.tolist()],
             "digits": 4,
             "shade": float(np.nanmax(weights.layers)) or 1.0,

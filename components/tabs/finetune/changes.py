@@ -117,7 +117,7 @@ def wire_panel(
     on = ChangeHandlers(ctx, tunings)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     offered = [parts.step, parts.text, parts.said]
-    wire(tab.select, on.offer, [choice.run, parts.text], offered, **options)
+    wire((tab.select, choice.run.change), on.offer, [choice.run, parts.text], offered, **options)
     asked = [choice.run, parts.step, parts.text, ctx.owner]
     for event in (parts.go.click, parts.text.submit):
         wire(event, on.show, asked, parts.outputs(), **options)

@@ -130,7 +130,7 @@ def wire_panel(
     on = EvaluateHandlers(ctx, tunings)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     offered = [choice.run, ctx.owner]
-    wire(tab.select, on.offer, offered, [parts.against], **options)
+    wire((tab.select, choice.run.change), on.offer, offered, [parts.against], **options)
     asked = [choice.run, parts.number, parts.against, ctx.owner]
     wire(parts.go.click, on.show, asked, parts.outputs(), **options)
     moved = [parts.kept, parts.threshold]

@@ -199,7 +199,7 @@ class TrainHandlers:
         names, counts = count_lengths(batch.lengths)
         say = self._ctx.words.say
         bars = [
-            {"label": say(locale, "finetune.length_bar", range=name), "value": int(n)}
+            {"label": name, "value": int(n), "note": say(locale, "finetune.length_unit")}
             for name, n in zip(names, counts, strict=True)
         ]
         return {"bars": bars, "unit": "", "digits": 0}
