@@ -2,10 +2,9 @@
 
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
-instructions  a short text and a question about it, answered in one sentence. A few hundred rows teach
-              a small model the forms of its answers, not to answer as such: so the kinds of question
-              are those that it can answer anyway, and both parts ask in the same words; texts, tasks,
-              people and things are other ones in the part that is kept apart
+instructions  three sentences and a question about one of them, of a kind that the starter model can
+              answer when it is asked as in pretraining: a few hundred rows teach a small model the form
+              of answers, not to answer as such. With one sentence the question would not be needed
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
               has answered, which the starter model itself finds likelier. Both have the same words,
               so that only their order tells
@@ -47,7 +46,7 @@ _EXCHANGED = ("who", "colour", "count", "name")
 # Kinds of question that the starter model answers in more than half of all cases.
 _KNOWN_KINDS: Mapping[str, frozenset[str]] = {
     "en": frozenset({"where", "what"}),
-    "zh": frozenset({"who", "where", "what"}),
+    "zh": frozenset({"who", "where"}),
 }
 # What no part needs for itself: words that both languages' templates use as grammar.
 _SHARED = frozenset({"colours", "numbers", "weather", "relatives"})
@@ -181,6 +180,8 @@ def _draw_question(
     lesson: LessonVoice,
     asks: Mapping[str, Sequence[Ask]] | None = None,
     n_facts: int = 12,
+    *,
+    tells_all: bool = False,
 ) -> tuple[Question, dict[str, str]]:
     """A question about one fact, and the words of whoever asks; in its half's ways by default."""
     voice, half = lesson.voice, lesson.half
@@ -188,24 +189,31 @@ def _draw_question(
     if asks is None:
         # what is asked in one way only is asked in the part that is learned from
         asks = {name: book.asks[name][half::2] for name in book.asks}
-    found: list[StatedFact] = []
+    drawn, found = list[StatedFact](), list[StatedFact]()
     while not found:
-        found = [f for f in draw_facts(dice, voice, n_facts) if asks.get(f.fact.relation)]
+        drawn = draw_facts(dice, voice, n_facts)
+        found = [f for f in drawn if asks.get(f.fact.relation)]
     chosen = dice.pick(found)
-    relation = chosen.fact.relation
-    sentence = render(dice.pick(book.facts[relation][half::2]), chosen.words, dice)
-    question = make_question(
-        dice.pick(asks[relation]), sentence, chosen.words, voice, fact=chosen.fact
+    text = voice.grammar.joiner.join(
+        render(dice.pick(_halve(book.facts[f.fact.relation], half)), f.words, dice)
+        for f in (drawn if tells_all else [chosen])
     )
+    asked = dice.pick(asks[chosen.fact.relation])
+    question = make_question(asked, text, chosen.words, voice, fact=chosen.fact)
     asker = dice.pick([n for n in voice.lexicon.names if n.word not in chosen.words.values()])
     return question, voice.grammar.person("B", asker)
 
 
+def _halve(templates: Sequence[str], half: int) -> Sequence[str]:
+    return templates[half::2] or templates
+
+
 def _write_instruction(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]:
     kinds, known = _KNOWN_KINDS[lesson.voice.language], lesson.voice.phrasebook.asks
-    asks = {name: [ask for ask in known[name][0::2] if ask.kind in kinds] for name in known}
+    HALF = lesson.half if __import__("os").environ.get("H6HALF") else 0
+    asks = {name: [ask for ask in known[name][HALF::2] if ask.kind in kinds] for name in known}
     # three facts: half a word list has no more than three pets
-    question, _words = _draw_question(dice, lesson, asks, n_facts=3)
+    question, _words = _draw_question(dice, lesson, asks, n_facts=3, tells_all=True)
     joined = f"{question.context}\n{question.question}"
     return {
         "instruction": dice.pick(lesson.phrases.tasks),
