@@ -3,8 +3,8 @@
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
 instructions  three sentences and a question about one of them, of a kind that the starter model can
-              answer when it is asked as in pretraining: a few hundred rows teach a small model the form
-              of answers, not to answer as such. With one sentence the question would not be needed
+              answer when it is asked as in pretraining: a few hundred rows teach a small model the
+              form of answers, not to answer as such. With one sentence no question would be needed
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
               has answered, which the starter model itself finds likelier. Both have the same words,
               so that only their order tells
