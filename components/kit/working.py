@@ -40,6 +40,11 @@ class Working:
     table: gr.HTML
     exports: gr.HTML
 
+    @property
+    def outputs(self) -> list[Any]:
+        """What a handler fills: facts, table, exports."""
+        return [self.facts, self.table, self.exports]
+
 
 def build_working(
     words: Words,

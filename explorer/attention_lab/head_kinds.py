@@ -20,7 +20,7 @@ half and half with the identity for the residual stream, multiplied over the lay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.attention_maps import AttentionMaps, check_index, compute_patterns, read_ids
+from explorer.errors import Stopped
 from explorer.head_scores import draw_tokens
 
 if TYPE_CHECKING:
@@ -57,9 +58,11 @@ class HeadKinds:
 
     Args:
         scores: Kind -> (layers, heads); NaN where the text has nothing to measure it on.
+        n_measured: Layers that have been measured.
     """
 
     scores: Mapping[str, Grid]
+    n_measured: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +109,32 @@ def compute_head_kinds(maps: AttentionMaps) -> HeadKinds:
     Args:
         maps: Queries and keys of the text.
     """
-    layers = [score_kinds(compute_patterns(maps, i), maps.ids) for i in range(maps.n_layers)]
-    return HeadKinds(scores={kind: np.stack([layer[kind] for layer in layers]) for kind in KINDS})
+    *_, found = stream_head_kinds(maps)
+    return found
+
+
+def stream_head_kinds(
+    maps: AttentionMaps, *, stopped: Callable[[], bool] = lambda: False
+) -> Iterator[HeadKinds]:
+    """The same, layer by layer.
+
+    Args:
+        maps: Queries and keys of the text.
+        stopped: Asked before each layer.
+
+    Yields:
+        What is known after each layer; NaN where not measured yet.
+
+    Raises:
+        Stopped: `stopped()` became true.
+    """
+    scores = {kind: np.full((maps.n_layers, maps.n_heads), np.nan) for kind in KINDS}
+    for layer in range(maps.n_layers):
+        if stopped():
+            raise Stopped("the measurement was stopped")
+        for kind, found in score_kinds(compute_patterns(maps, layer), maps.ids).items():
+            scores[kind][layer] = found
+        yield HeadKinds(scores=scores, n_measured=layer + 1)
 
 
 def compute_random_maps(
@@ -144,26 +171,26 @@ def score_kinds(patterns: NDArray[np.float32], ids: tuple[int, ...]) -> dict[str
     """
     n = len(ids)
     lag = np.arange(n)[:, None] - np.arange(n)[None]  # how far back each key is
+    weights: Grid = patterns.astype(np.float64)
     token = np.asarray(ids)
     earlier = lag > 0
     same = (token[:, None] == token[None]) & earlier
     follows = np.zeros((n, n), dtype=bool)
     follows[:, 1:] = same[:, :-1]
     follows &= earlier  # what followed is the token itself where two copies stand side by side
-    inside = patterns[:, 1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        surprise = np.where(inside > 0, -np.log(inside), 0.0)
+    inside = weights[:, 1:]
+    surprise = -np.log(inside, out=np.zeros_like(inside), where=inside > 0)
     near = (lag >= 0) & (lag < LOCAL_TOKENS)
     near[:LOCAL_TOKENS] = False  # those see no more than that: their share would be 1 by itself
     return {
-        "previous": _mean_on(patterns, lag == 1),
-        "first": _mean_on(patterns, earlier & (np.arange(n) == 0)),
-        "induction": _mean_on(patterns, follows),
-        "duplicate": _mean_on(patterns, same),
-        "self": _mean_on(patterns, (lag == 0) & (np.arange(n) > 0)),
-        "local": _mean_on(patterns, near),
-        "entropy": _mean(np.einsum("hts,hts->ht", inside, surprise, dtype=np.float64)),
-        "distance": _mean(np.einsum("hts,ts->ht", inside, np.abs(lag[1:]), dtype=np.float64)),
+        "previous": _mean_on(weights, lag == 1),
+        "first": _mean_on(weights, earlier & (np.arange(n) == 0)),
+        "induction": _mean_on(weights, follows),
+        "duplicate": _mean_on(weights, same),
+        "self": _mean_on(weights, (lag == 0) & (np.arange(n) > 0)),
+        "local": _mean_on(weights, near),
+        "entropy": _mean(np.einsum("hts,hts->ht", inside, surprise)),
+        "distance": _mean(np.einsum("hts,ts->ht", inside, np.abs(lag[1:]).astype(np.float64))),
     }
 
 
@@ -228,12 +255,12 @@ def compute_pair(maps: AttentionMaps, layer: int, head: int, query: int, key: in
     )
 
 
-def _mean_on(patterns: NDArray[np.float32], keys: NDArray[np.bool_]) -> Grid:
+def _mean_on(weights: Grid, keys: NDArray[np.bool_]) -> Grid:
     """Mean over the queries that have such keys of the weight on them; NaN where none has."""
-    queries = keys.any(axis=1)
-    if not queries.any():
-        return np.full(len(patterns), np.nan)
-    return _mean(np.einsum("hts,ts->ht", patterns[:, queries], keys[queries], dtype=np.float64))
+    n_queries = int(keys.any(axis=1).sum())
+    if not n_queries:
+        return np.full(len(weights), np.nan)
+    return weights[:, keys].sum(axis=1) / n_queries
 
 
 def _mean(rows: Grid) -> Grid:

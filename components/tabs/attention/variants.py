@@ -1,11 +1,12 @@
 """The panel "variants": MHA, GQA, MQA, MLA and a window, side by side."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import gradio as gr
 import numpy as np
 
+from components.address import Parse, parse_choice, parse_integer
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
@@ -69,8 +70,7 @@ class Parts:
 
     def outputs(self) -> list[Any]:
         """What `VariantHandlers.show` fills."""
-        drawer = [self.working.facts, self.working.table, self.working.exports]
-        return [self.said, self.table, self.plot, self.published, *drawer]
+        return [self.said, self.table, self.plot, self.published, *self.working.outputs]
 
 
 class VariantHandlers:
@@ -267,3 +267,11 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
         wire(chosen.then, show, form, parts.outputs(), **options)
     wire(parts.seen.seen, on.quality, [], [parts.quality_said, parts.quality], **options)
     expose(with_form(on.attention_variants, VariantSettings), "attention_variants")
+    for field in fields(VariantSettings):
+        facts = field.metadata
+        if "choices" in facts:
+            parse: Parse = parse_choice(facts["choices"])
+        else:
+            parse = parse_integer(facts["least"], facts["most"])
+        key = f"variants_{field.name}"
+        ctx.address.register("attention", key, parts.form.controls[field.name], parse)

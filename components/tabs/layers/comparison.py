@@ -6,16 +6,15 @@ from typing import Any
 
 import gradio as gr
 
-from components.context import AppContext
 from components.errors import wire
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
+from components.model_choices import list_models
 from components.tabs.asking import Ask, Asking
 from components.text import locale_of
 from explorer.token_losses import stream_token_losses
 
 MOST_MODELS = 6
-MOST_RUNS, MOST_CHECKPOINTS = 8, 6  # that are offered
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +114,3 @@ class ComparisonHandlers:
             "cells": [list(row) for row in cells],
             "digits": 4,
         }
-
-
-def list_models(ctx: AppContext, source: str, owner: str) -> list[tuple[str, str]]:
-    """(name, source) of what can be compared: the open model first."""
-    found = {source: source} if source else {}
-    for entry in ctx.store.catalogue():
-        if entry.presence == "here":
-            found.setdefault(entry.id, entry.name)
-    for run in list(ctx.runs.list(owner))[:MOST_RUNS]:
-        for step in run.checkpoints[-MOST_CHECKPOINTS:]:
-            found.setdefault(f"run:{run.id}@{step}", f"{run.name} · {step:,}")
-    return [(name, key) for key, name in found.items()]
