@@ -76,7 +76,8 @@
   function onTabsChanged(changes) {
     settleTabs();
     for (const { target } of changes) {
-      if (target.getAttribute?.("aria-selected") !== "true") continue;
+      // chips and options are selected, too; looking where those are would lay the page out anew
+      if (!target.matches?.("[role=tab][aria-selected=true]")) continue;
       // Only sideways: the page itself must not move.
       const bar = target.parentElement;
       const middle = target.offsetLeft - (bar.clientWidth - target.offsetWidth) / 2;

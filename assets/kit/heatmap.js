@@ -9,7 +9,7 @@
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
 const canvas = part('cells'), plot = part('plot'), map = part('map'), readout = part('readout');
-const MOST_CELL = 40, LABEL = 13;              // pixels: the largest cell, the height of a label
+const MOST_CELL = 40, MOST_SIDE = 640, LABEL = 13;       // pixels: a cell, a map, a label's height
 const MOST_PIXELS = 512, FEW_CELLS = 64;       // cells a side drawn at once; up to that no zoom is needed
 const zoomIn = part('zoomin'), zoomOut = part('zoomout'), whole = part('whole');
 let value = null, bytes = null, shape = [0, 0], at = null, exactRows = new Map(), serial = 0;
@@ -66,7 +66,8 @@ function draw(message = value ? '' : say('empty')) {
   if (!bytes) return;
   const [rows, columns] = shape;
   part('zoom').hidden = Math.max(rows, columns) <= FEW_CELLS;
-  plot.style.maxWidth = `min(100%, ${Math.max(160, columns * MOST_CELL)}px)`;
+  const cell = Math.min(MOST_CELL, MOST_SIDE / rows);      // a tall map must fit on a screen, too
+  plot.style.maxWidth = `min(100%, ${Math.max(160, columns * cell)}px)`;
   plot.style.aspectRatio = `${columns} / ${rows}`;
   plot.setAttribute('aria-label', value.title ?? say('kind'));
   repaint();

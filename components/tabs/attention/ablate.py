@@ -91,8 +91,7 @@ def build(ctx: AppContext) -> Parts:
     seen = build_seen(ctx.words, elem_id="lab-ablate-seen")
     change = _build_change(ctx)
     gr.HTML(t("attention.ablate.scan_title"), elem_classes=["lab-heading"])
-    with gr.Row(elem_classes=["tab-body"]):
-        scan = _build_map(ctx, "scan", FORMULA, with_bars=True)
+    scan = _build_map(ctx, "scan", FORMULA, with_bars=True)
     gr.HTML(t("attention.ablate.patch_title"), elem_classes=["lab-heading"])
     with gr.Row(elem_classes=["lab-pair"]):
         clean, corrupt = (
@@ -105,8 +104,7 @@ def build(ctx: AppContext) -> Parts:
             )
             for name, text in (("clean", CLEAN), ("corrupt", CORRUPT))
         )
-    with gr.Row(elem_classes=["tab-body"]):
-        patch = _build_map(ctx, "patch", PATCH_FORMULA, with_bars=False)
+    patch = _build_map(ctx, "patch", PATCH_FORMULA, with_bars=False)
     build_note(ctx.words, "attention.look_for_ablate", elem_id="lab-ablate-note")
     return Parts(
         change=change,

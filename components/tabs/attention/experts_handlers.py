@@ -76,7 +76,7 @@ class ExpertHandlers:
         if chosen:
             return self.show(chosen, text, layer, expert, owner, request)
         say = self._ctx.words.say
-        return gr.skip(), say(locale_of(request), "attention.experts.none"), *(gr.skip(),) * 6
+        return gr.skip(), say(locale_of(request), "attention.experts.none"), *(gr.skip(),) * 7
 
     def show(
         self,

@@ -322,12 +322,19 @@ def test_nine_ways_are_measured(ctx, nobody):
 
 def test_variants_are_counted(ctx, nobody):
     on = VariantHandlers(ctx)
-    said, table, message, published, *drawer = on.show(nobody, VariantSettings())
+    said, table, shapes, message, published, *drawer = on.show(nobody, VariantSettings())
+    assert shapes["cells"][1][:4] == ["4096 × 4096", "1024 × 4096", "1024 × 4096", "4096 × 4096"]
     assert [row[0] for row in table["cells"][:2]] == ["67,108,864", "41,943,040"]
     assert "8,192" in said
     assert len(message) < 20_000
     assert published["cells"][published["rows"].index("llama3-8b")][6] == "1.000"
     check_drawer(ctx, *drawer)
+    said, table = on.quality(nobody)
+    assert len(table["rows"]) == 5
+    for mean, both, *_ in table["cells"]:
+        assert np.mean([float(loss) for loss in both.split()]) == pytest.approx(
+            float(mean), abs=1e-4
+        )
     sizes = on.choose("smollm2-135m", *vars(VariantSettings()).values())
     assert sizes[:4] == (576, 9, 3, 64)
 
