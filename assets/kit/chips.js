@@ -162,6 +162,15 @@ function select(index) {
   selected = index;
   chips[selected]?.classList.add('on');
   chips[selected]?.setAttribute('aria-selected', 'true');
+  requestAnimationFrame(reveal);
+}
+
+/** Where the chips scroll, the chosen one comes into sight; the page itself does not move. */
+function reveal() {
+  const chip = chips[selected];
+  if (!chip || box.scrollHeight <= box.clientHeight) return;
+  const top = chip.offsetTop, bottom = top + chip.offsetHeight;
+  if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - box.clientHeight / 2;
 }
 
 function finish(value) {

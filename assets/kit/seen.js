@@ -6,7 +6,7 @@ const watcher = new IntersectionObserver(entries => {
   if (!entries.some(entry => entry.isIntersecting)) return;
   watcher.disconnect();
   trigger('seen');
-});
+}, {rootMargin: '100000px 0px 0px 0px'});      // what somebody has scrolled past counts as seen
 watcher.observe(element);
 watch('value', () => {
   const now = kit.plain(props.value), first = told === null;
