@@ -67,7 +67,8 @@ function draw(message = value ? '' : say('empty')) {
   const [rows, columns] = shape;
   part('zoom').hidden = Math.max(rows, columns) <= FEW_CELLS;
   const cell = Math.min(MOST_CELL, MOST_SIDE / rows);      // a tall map must fit on a screen, too
-  plot.style.maxWidth = `min(100%, ${Math.max(160, columns * cell)}px)`;
+  // a width, and not the most that it may have: the labels take as much room as the plot asks for
+  plot.style.width = Math.min(MOST_SIDE, Math.max(160, columns * cell)) + 'px';
   plot.style.aspectRatio = `${columns} / ${rows}`;
   plot.setAttribute('aria-label', value.title ?? say('kind'));
   repaint();
