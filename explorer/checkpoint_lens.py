@@ -20,7 +20,7 @@ import numpy as np
 from explorer.errors import ConfigError
 from explorer.lens_targets import Target, find_target, own_answer, place_in
 from explorer.logit_lens import LogitLens, compute_logit_lens
-from explorer.prompts import read_prompt
+from explorer.perplexity import read_text_ids
 from explorer.tokens import labels_of_units, units_of
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ class CheckpointLens:
     """What every layer of every checkpoint would say after one token.
 
     Args:
-        ids: The text.
+        ids: The text, as far as the checkpoints can read it.
         labels: One for each token.
-        position: The token that is looked at.
+        position: The token that is looked at, among these.
+        n_left_out: Tokens of the text that were not read.
         target: The token that is followed.
         steps: All checkpoints that are read, oldest first.
         lenses: Those that have been read, oldest first.
@@ -51,6 +52,7 @@ class CheckpointLens:
     ids: tuple[int, ...]
     labels: tuple[str, ...]
     position: int
+    n_left_out: int
     target: Target
     steps: tuple[int, ...]
     lenses: tuple[LogitLens, ...]
@@ -88,7 +90,8 @@ def stream_checkpoint_lens(
     Args:
         open_checkpoint: Gives the model of a step.
         steps: Which checkpoints, ascending; more than `MOST_CHECKPOINTS` are thinned.
-        text: What they read.
+        text: What they read: so much of it up to the token as they can read at once, for runs
+            often read few tokens.
         position: The token that is looked at; negative counts from the end. The tokenizer of a
             run may make fewer tokens of the text: beyond them it is the last.
         target: A word to follow; "" follows what the newest checkpoint puts first there.
@@ -99,7 +102,6 @@ def stream_checkpoint_lens(
 
     Raises:
         ConfigError: No text, or no checkpoint.
-        ContextError: The text is too long for the model.
     """
     if not steps:
         raise ConfigError(
@@ -107,8 +109,8 @@ def stream_checkpoint_lens(
         )
     chosen = choose_steps(steps)
     with open_checkpoint(chosen[-1]) as newest:
-        ids = read_prompt(newest, text, most_tokens=MOST_TOKENS)
-        position = place_in(min(max(position, -len(ids)), len(ids) - 1), len(ids))
+        every = read_text_ids(newest, text) if text else []
+        ids, position = _cut(newest, every, position)
         last = compute_logit_lens(newest, ids, position=position, n_top=1, turn=turn)
         own = int(last.top_ids[-1, 0])
         followed = find_target(newest, target) if target else own_answer(newest, own)
@@ -125,10 +127,21 @@ def stream_checkpoint_lens(
             ids=tuple(ids),
             labels=labels,
             position=position,
+            n_left_out=len(every) - len(ids),
             target=followed,
             steps=chosen,
             lenses=tuple(lenses),
         )
+
+
+def _cut(loaded: LoadedModel, every: list[int], position: int) -> tuple[list[int], int]:
+    """What can be read at once of a text around a place, and the place in it."""
+    if not every:
+        raise ConfigError("there is no text; type some", code="text-empty")
+    place = place_in(min(max(position, -len(every)), len(every) - 1), len(every))
+    room = min(loaded.config.context_length, MOST_TOKENS)
+    start = max(0, place + 1 - room)
+    return every[start : start + room], place - start
 
 
 def compute_checkpoint_lens(
@@ -146,7 +159,6 @@ def compute_checkpoint_lens(
     Raises:
         JobError: There is no such run.
         ConfigError: As there.
-        ContextError: As there.
     """
     from models import load_model
 

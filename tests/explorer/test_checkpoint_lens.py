@@ -67,6 +67,27 @@ def test_a_word_of_ones_own_is_followed_at_a_chosen_place(checkpoints):
     )
 
 
+def test_of_a_long_text_what_leads_to_the_place_is_read(checkpoints):
+    def read(position):
+        *_, last = stream_checkpoint_lens(
+            lambda step: nullcontext(checkpoints[step]),
+            (80,),
+            "ab" * 60 + "cd" * 60,
+            position=position,
+        )
+        return last
+
+    end, early = read(-1), read(100)
+    assert (len(end.ids), end.position, end.n_left_out) == (128, 127, 112)
+    assert (end.labels[-1], end.labels[0]) == ("d", "a")
+    assert (len(early.ids), early.position, early.labels[100]) == (128, 100, "a")
+    with torch.no_grad():
+        logits = checkpoints[80].model(torch.tensor([end.ids]))[0, -1]
+    assert int(end.lenses[0].top_ids[-1, 0]) == int(logits.argmax())
+    with pytest.raises(ConfigError, match="type some"):
+        next(stream_checkpoint_lens(lambda step: nullcontext(checkpoints[80]), (80,), ""))
+
+
 def test_many_checkpoints_are_thinned_and_none_is_refused(checkpoints):
     assert choose_steps(range(0, 1000, 10), 5) == (0, 250, 500, 740, 990)
     assert choose_steps((0, 7), 5) == (0, 7)

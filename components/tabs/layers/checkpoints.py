@@ -192,7 +192,9 @@ class CheckpointHandlers:
             place=lens.position,
             token=lens.labels[lens.position],
         )
-        return f"{said} · {say_target(self._ctx.words, locale, lens.target)}"
+        cut = self._ctx.words.say(locale, "layers.checkpoints_cut", n=lens.n_left_out)
+        followed = say_target(self._ctx.words, locale, lens.target)
+        return " · ".join([said, followed, *([cut] if lens.n_left_out else [])])
 
     def _rest(
         self, run: RunSummary, ask: Ask, lens: CheckpointLens, lines: list[str], locale: str
