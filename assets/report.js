@@ -54,9 +54,12 @@
       if (one.tagName === "A") one.removeAttribute("href");
       if (one.tagName === "BUTTON") one.disabled = true;
     }
-    // what cuts off a drawing at its axes is named with the address of the page
-    for (const one of copied.querySelectorAll("[clip-path]")) {
-      one.setAttribute("clip-path", one.getAttribute("clip-path").replace(/url\(.*(#[^'")]+)['"]?\)/, "url($1)"));
+    // parts of a drawing that others refer to, such as a gradient, are named with the page's address
+    const inside = (text) => text.replace(/url\(["']?[^"')#]*(#[^"')]+)["']?\)/g, "url($1)");
+    for (const one of copied.querySelectorAll("[clip-path], [style*='#']")) {
+      for (const name of ["clip-path", "style"]) {
+        if (one.hasAttribute(name)) one.setAttribute(name, inside(one.getAttribute(name)));
+      }
     }
     copied.querySelector(".tab-actions")?.remove();
     return copied;

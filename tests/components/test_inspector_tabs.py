@@ -33,6 +33,7 @@ from explorer.beam_tree import BeamSettings
 from explorer.errors import ConfigError
 from explorer.next_token import SamplingSettings
 from explorer.run_records import RunSummary
+from models import Trace
 from tests.components.tiny_chat import TinyStore
 
 NINE = "closer 4.51\nevery 0.89\neffort -1.90\nforward 6.75\ninches 1.63\nmoves -1.62\n"
@@ -212,13 +213,19 @@ def test_the_lens_ends_with_the_models_answer(asking):
 def test_the_shown_parts_add_up(asking):
     values = AttributionHandlers(asking).split(ASK, None, NOBODY)
     logit = float(own(asking, encode(asking))[-1].max())
-    cells = csv_of(asking, values[7])
+    cells = csv_of(asking, values[8])
     assert cells.sum() == pytest.approx(logit, abs=1e-3)
     assert f"{logit:.3f}" in values[1]
     bars = json.loads(values[2])["figure"]["data"]
     total = sum(sum(trace["y"]) for trace in bars)
     assert total == pytest.approx(logit, abs=1e-3)
     assert len(json.loads(values[3])["figure"]["data"][0]["z"]) == 2
+    norms = json.loads(values[4])["figure"]["data"][0]["y"]
+    trace = Trace(record=("embed", "blocks.1.resid_post"))
+    with asking.ctx.store.lease("tiny", "local") as loaded, torch.no_grad():
+        loaded.model(torch.tensor([encode(asking)]), trace=trace)
+    ends = [float(trace[name][0, -1].norm()) for name in trace.names()]
+    assert (norms[0], norms[-1]) == pytest.approx(tuple(ends), abs=1e-3)
 
 
 def test_all_three_measures_stand_side_by_side(asking):

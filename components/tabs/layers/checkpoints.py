@@ -29,6 +29,7 @@ from explorer.checkpoint_sources import run_of
 from explorer.inspector_snippets import make_checkpoint_lens_snippet
 from explorer.run_records import RunSummary
 from explorer.snippets import source_file_of
+from explorer.tokens import label_of_bytes
 
 FORMULA = r"""
 $$p_{s,l} = \mathrm{softmax}\big(W_U^{(s)} \cdot \mathrm{norm}^{(s)}(x_l^{(s)})\big)
@@ -70,6 +71,7 @@ def build(asking: Asking) -> None:
             [],
             label=t("layers.checkpoints_run"),
             info=t("layers.checkpoints_run_info"),
+            scale=2,
             elem_id="checkpoints-run",
         )
         start = gr.Button(
@@ -301,7 +303,7 @@ def make_line(lens: CheckpointLens, row: int) -> str:
     one = lens.lenses[row]
     return write_row(
         f"{lens.steps[row]:,}",
-        [tokens[0] for tokens in one.top_tokens],
+        [label_of_bytes(tokens[0].encode()) for tokens in one.top_tokens],
         one.top_probabilities[:, 0],
         one.answer_ranks,
         one.entropies_nats,

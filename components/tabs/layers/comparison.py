@@ -67,6 +67,7 @@ def build_comparison(asking: Asking) -> Comparison:
             max_choices=MOST_MODELS,
             label=t("layers.compare_models"),
             info=t("layers.compare_models_info"),
+            scale=3,
             elem_id="losses-models",
         )
         run = gr.Button(t("layers.compare_run"), elem_id="losses-compare", min_width=0)
@@ -147,11 +148,13 @@ class ComparisonHandlers:
 
 def list_models(ctx: AppContext, source: str, owner: str) -> list[tuple[str, str]]:
     """(name, source) of what can be compared: the open model first."""
-    found = {source: source} if source else {}
-    for entry in ctx.store.catalogue():
+    entries = ctx.store.catalogue()
+    named = {entry.id: entry.name for entry in entries}
+    found = {source: named.get(source, source)} if source else {}
+    for entry in entries:
         if entry.presence == "here":
             found.setdefault(entry.id, entry.name)
     for run in list(ctx.runs.list(owner))[:MOST_RUNS]:
         for step in run.checkpoints[-MOST_CHECKPOINTS:]:
-            found.setdefault(f"run:{run.id}@{step}", f"{run.name} · {step:,}")
+            found[f"run:{run.id}@{step}"] = f"{run.name} · {step:,}"
     return [(name, key) for key, name in found.items()]

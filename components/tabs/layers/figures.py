@@ -81,6 +81,25 @@ def heads_message(words: Words, locale: str, found: Attribution) -> str:
     return write_figure(data, layout)
 
 
+def norms_message(words: Words, locale: str, found: Attribution) -> str:
+    """Length of the stream after the embedding and after each layer."""
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": ["embed", *map(str, range(len(found.feed_forward)))],
+            "y": [round(float(v), 4) for v in found.stream_norms],
+        }
+    ]
+    layout = {
+        "uirevision": "norms",
+        "showlegend": False,
+        "xaxis": {"title": {"text": words.say(locale, "layers.axis_layer")}, "type": "category"},
+        "yaxis": {"title": {"text": words.say(locale, "layers.part_norm")}, "rangemode": "tozero"},
+    }
+    return write_figure(data, layout)
+
+
 def ways_message(words: Words, locale: str, found: ResidualSpace) -> str:
     """The way of each token through the layers, in the plane of the two largest variances."""
     data = [
