@@ -13,13 +13,15 @@ def list_models(ctx: AppContext, source: str, owner: str) -> list[tuple[str, str
         source: The open model; "" before one is.
         owner: Whose runs are offered.
     """
-    found = {source: source} if source else {}
-    for entry in ctx.store.catalogue():
+    entries = ctx.store.catalogue()
+    named = {entry.id: entry.name for entry in entries}
+    found = {source: named.get(source, source)} if source else {}
+    for entry in entries:
         if entry.presence == "here":
             found.setdefault(entry.id, entry.name)
     for run in list(ctx.runs.list(owner))[:MOST_RUNS]:
         for step in run.checkpoints[-MOST_CHECKPOINTS:]:
-            found.setdefault(f"run:{run.id}@{step}", f"{run.name} · {step:,}")
+            found[f"run:{run.id}@{step}"] = f"{run.name} · {step:,}"  # the open one too
     return [(name, key) for key, name in found.items()]
 
 
