@@ -13,6 +13,7 @@ from components.kit.number_matrix import build_number_matrix
 from components.tabs.asking import Ask, Asking
 from components.text import locale_of
 from explorer.token_losses import stream_token_losses
+from explorer.training.translation_setup import TRANSLATION
 
 MOST_MODELS = 6
 MOST_RUNS, MOST_CHECKPOINTS = 8, 6  # that are offered
@@ -123,7 +124,8 @@ def list_models(ctx: AppContext, source: str, owner: str) -> list[tuple[str, str
     for entry in ctx.store.catalogue():
         if entry.presence == "here":
             found.setdefault(entry.id, entry.name)
-    for run in list(ctx.runs.list(owner))[:MOST_RUNS]:
+    opened = [run for run in ctx.runs.list(owner) if run.objective != TRANSLATION]
+    for run in opened[:MOST_RUNS]:
         for step in run.checkpoints[-MOST_CHECKPOINTS:]:
             found.setdefault(f"run:{run.id}@{step}", f"{run.name} · {step:,}")
     return [(name, key) for key, name in found.items()]
