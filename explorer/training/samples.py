@@ -65,7 +65,7 @@ class SampleWriter:
         task = get_task(get_translation(self._config).task)
         for prompt in self._config.watch.prompts:
             written = translate_greedily(model, task.cut(prompt))
-            yield prompt, task.join(written), None
+            yield f"{prompt} → ", task.join(written), None
 
     def _find_copies(self, sample: str) -> tuple[CopiedSpan, ...] | None:
         if self._index is None:

@@ -112,10 +112,9 @@ def make_texts(found: Translation, say: Callable[..., str]) -> dict[str, Any]:
 
 
 def make_table(
-    found: Translation, place: int, layer: int, head: int, corner: str
+    found: Translation, place: int, pattern: NDArray[np.float32], corner: str
 ) -> dict[str, Any]:
-    """Cross-attention as numbers."""
-    pattern = pattern_of(found, layer, head)
+    """Cross-attention of one head as numbers, as far as it is decoded."""
     return {
         "corner": corner,
         "rows": list(found.chosen[: place + 1]),

@@ -207,7 +207,7 @@ def test_a_run_trains_saves_and_says_what_it_translates(whole):
     assert not known & set(data.validation.sources)
     loaded = load_translator(run.checkpoint(12))
     for sample in samples:
-        ids = tuple(task.cut(sample.prompt))
+        ids = tuple(task.cut(sample.prompt.removesuffix(" → ")))
         assert ids not in known
         written = generate_target(loaded, ids, start_id=1, stop_ids={2}, max_new_tokens=10)
         assert task.join(list(written)) == sample.text
