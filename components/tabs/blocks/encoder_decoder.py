@@ -46,7 +46,7 @@ m = \text{encoder}(x) \qquad
 """
 FIRST = ("task",)
 MORE = ("n_steps", "n_training", "n_layers", "d_model", "learning_rate", "seed")
-EXAMPLES = ("numbers", "dates", "reversal")
+TRIED = ("numbers", "dates", "reversal")  # words of the examples
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def build(ctx: AppContext) -> Callable[[TabHead, gr.Tab], None]:
 def _build_setup(ctx: AppContext) -> dict[str, Any]:
     """What is to be learned, and the button that lets it begin."""
     words, t = ctx.words, ctx.words.t
-    keys = [f"{PREFIX}.try_{name}" for name in EXAMPLES]
+    keys = [f"{PREFIX}.try_{name}" for name in TRIED]
     examples = build_examples(words, keys, elem_id="translation-examples")
     first = build_form(words, TranslationSetup, prefix=PREFIX, elem_id="translation", names=FIRST)
     with (
@@ -163,10 +163,7 @@ def _wire(ctx: AppContext, head: TabHead, tab: gr.Tab, parts: Parts) -> None:
     latest = {**options, "trigger_mode": "always_last"}
     wire(parts.seen.seen, on.warm_up, [], [], **options)
     wire(tab.select, on.warm_up, [], [], **options)
-    tried = [parts.setup.controls["task"], parts.form.controls["text"]]
-    wire(parts.examples.example, on.example, [], tried, queue=False, **options)
-    task = parts.setup.controls["task"]
-    wire(task.input, on.choose_task, [task], [tried[1]], queue=False, **options)
+    wire(parts.examples.example, on.example, [], parts.setup.inputs, queue=False, **options)
     begun = [*watched.outputs(choice)]
     begin = with_form(on.begin, TranslationSetup)
     wire(parts.begin.click, begin, [ctx.owner, *parts.setup.inputs], begun, **options)

@@ -25,7 +25,6 @@ from components.tabs.blocks.encoder_decoder_views import (
 )
 from components.tabs.pretrain.run_handlers import RunHandlers
 from components.text import locale_of
-from explorer.datasets.translations import get_task
 from explorer.snippets import source_file_of
 from explorer.training.translation_setup import TranslationSetup
 from explorer.translation_runs import TranslationRuns
@@ -39,7 +38,12 @@ from explorer.translation_view import (
 
 PREFIX = "blocks.encoder_decoder"
 TEST_FILE = "tests/explorer/test_translation_view.py"
-# A text for each task, in the order of the examples.
+EXAMPLES = (
+    TranslationSetup(),
+    TranslationSetup(task="dates"),
+    TranslationSetup(task="reversal", n_layers=1, d_model=32),
+)
+# A text for each task.
 TEXTS = {"numbers": "4072", "dates": "March 5, 1987", "reversal": "lemon"}
 N_DRAWN = 9  # what one place of a translation fills
 NOTHING: dict[str, Any] = {"csv": None, "png": None, "python": None}
@@ -63,13 +67,9 @@ class TranslationHandlers:
         """Somebody has come to train: a process loads torch while he reads."""
         self._ctx.runs.warm_up()
 
-    def example(self, event: gr.EventData) -> tuple[str, str]:
-        """Choose a task, and a text of it."""
-        return list(TEXTS.items())[int(event._data["index"])]
-
-    def choose_task(self, task: str) -> str:
-        """A text of the task that was chosen."""
-        return TEXTS[get_task(task).name]
+    def example(self, event: gr.EventData) -> tuple[Any, ...]:
+        """Fill the form with one of the examples."""
+        return tuple(asdict(EXAMPLES[int(event._data["index"])]).values())
 
     def begin(
         self, owner: str | None, request: gr.Request, settings: TranslationSetup
