@@ -73,8 +73,27 @@
     }
   }
 
+  // A formula is wider than a phone; where it scrolls, keys must be able to scroll it too.
+  const sized = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const formula = target.closest('[id$="-formula"]');
+      if (formula) formula.tabIndex = formula.scrollWidth > formula.clientWidth ? 0 : -1;
+    }
+  });
+  const watched = new WeakSet();
+  function watchFormulas() {
+    for (const formula of document.querySelectorAll('[id$="-formula"]')) {
+      for (const box of [formula, ...formula.querySelectorAll(".katex-html")]) {
+        if (watched.has(box)) continue;
+        watched.add(box);
+        sized.observe(box);
+      }
+    }
+  }
+
   function onTabsChanged(changes) {
     settleTabs();
+    watchFormulas();
     for (const { target } of changes) {
       if (target.getAttribute?.("aria-selected") !== "true") continue;
       // Only sideways: the page itself must not move.

@@ -108,6 +108,7 @@ def make_texts(found: Translation, say: Callable[..., str]) -> dict[str, Any]:
         "cells": cells,
         "digits": 3,
         "selected_row": 0,
+        "wide": True,
     }
 
 

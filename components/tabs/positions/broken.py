@@ -88,6 +88,7 @@ def _write(found: BrokenReading, visit: Visit) -> dict[str, object]:
         "cols": [visit.say("writes")],
         "cells": [[found.own_text], [found.broken_text]],
         "digits": 0,
+        "wide": True,
     }
 
 

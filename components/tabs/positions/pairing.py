@@ -68,7 +68,11 @@ def show(settings: PairingSettings, visit: Visit) -> PanelView:
             wrong=f"{found.wrong_score:.4f}",
         ),
         views={
-            "scores": {"bars": [{"label": n, "value": v} for n, v in scores], "digits": 4},
+            "scores": {
+                "bars": [{"label": n, "value": v} for n, v in scores],
+                "digits": 4,
+                "named": True,
+            },
             "order": _tabulate_order(found, visit),
         },
         facts={

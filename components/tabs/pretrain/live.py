@@ -36,6 +36,8 @@ class Parts:
     open: gr.Button
     batch: windows.Parts | None
     working: Working
+    elsewhere: gr.Accordion
+    commands: gr.Markdown
 
     def outputs(self, choice: RunChoice) -> list[Any]:
         """What every handler fills, in the order of `RunHandlers.show`."""
@@ -47,6 +49,8 @@ class Parts:
             self.working.facts,
             self.working.table,
             self.working.exports,
+            self.elsewhere,
+            self.commands,
             choice.run,
             choice.memory,
             choice.shown,
@@ -89,8 +93,17 @@ def build(
             build_samples_view(words, elem_id=f"{tab}-samples", chart=chart)
             batch = windows.build(ctx) if tab == "pretrain" else None
             working = build_working(words, elem_id=f"{tab}-live-working", formula=formula)
+            with gr.Accordion(
+                words.t("pretrain.elsewhere"),
+                open=False,
+                visible=False,
+                elem_id=f"{tab}-elsewhere",
+                elem_classes=["working"],
+            ) as elsewhere:
+                gr.Markdown(words.t("pretrain.elsewhere_said"))
+                commands = gr.Markdown(elem_id=f"{tab}-commands")
     build_note(words, look_for or f"{tab}.look_for_live", elem_id=f"{tab}-live-note")
-    return Parts(runs=runs, live=live, buttons=buttons, open=opened, batch=batch, working=working)
+    return Parts(runs, live, buttons, opened, batch, working, elsewhere, commands)
 
 
 def _build_button(ctx: AppContext, name: str, tab: str) -> gr.Button:

@@ -8,12 +8,17 @@ import gradio as gr
 import numpy as np
 
 from components.context import AppContext
+from components.kit.code_block import make_code_block
 from components.kit.number_matrix import MOST_TABLE_ROWS
 from components.tabs.pretrain.run_views import make_run_list
 from components.text import locale_of
 from explorer.errors import JobError
 from explorer.run_records import RunSummary, RunView
-from explorer.training.run_snippets import evaluation_file, make_run_snippet
+from explorer.training.run_snippets import (
+    evaluation_file,
+    make_run_commands,
+    make_run_snippet,
+)
 from explorer.training.translation_setup import TRANSLATION
 
 # Which buttons a state shows, in the order of `live.ACTIONS`.
@@ -81,6 +86,7 @@ class RunHandlers:
             *(gr.Button(visible=name in shown) for name in ACTIONS),
             gr.Button(visible=view is not None and opens_elsewhere(view.summary)),
             *self._working(view, locale),
+            *self._elsewhere(chosen),
             chosen,
             chosen,
             chosen or "",
@@ -97,6 +103,15 @@ class RunHandlers:
         except JobError:
             return None
         return view if tab_of(view.summary) == self._tab else None
+
+    def _elsewhere(self, run: str | None) -> tuple[Any, str]:
+        """The drawer of the commands that train the run without the page, and what it says."""
+        if run is None:
+            return gr.Accordion(visible=False), ""
+        # No stranger learns where things are on this host.
+        named = None if self._ctx.settings.public else self._ctx.runs.folder(run).path
+        commands = make_code_block(make_run_commands(run, named), "bash")
+        return gr.Accordion(visible=True), commands
 
     def _working(self, view: RunView | None, locale: str) -> tuple[Any, Any, Any]:
         """Facts, table and exports of the drawer: the evaluations."""
