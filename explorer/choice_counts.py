@@ -1,4 +1,4 @@
-"""How many layers, heads, pairs, tokens and steps there are to choose from in a loaded model.
+"""How many layers, heads, tokens and so on there are to choose from in a loaded model.
 
 Controls of layers and heads end where the model ends.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from explorer.one_pass_lines import list_steps
+from explorer.weights import find_tensors
 
 if TYPE_CHECKING:
     from models.loading import LoadedModel
@@ -26,6 +27,7 @@ COUNTS: Mapping[str, Callable[[LoadedModel, str], int]] = {
     "pairs": lambda loaded, _: loaded.config.rotary_width // 2,
     "tokens": _count_tokens,
     "text tokens": lambda loaded, text: len(loaded.tokenizer.encode(text)),
+    "tensors": lambda loaded, search: len(find_tensors(loaded, search)),
     "steps": lambda loaded, _: len(list_steps(loaded.config, 0)),
 }
 
@@ -36,6 +38,6 @@ def count_choices(loaded: LoadedModel, names: tuple[str, ...], text: str = "") -
     Args:
         loaded: Any decoder.
         names: Keys of `COUNTS`.
-        text: What is read; its tokens are counted.
+        text: What is read, whose tokens are counted, or searched for.
     """
     return {name: max(1, COUNTS[name](loaded, text)) for name in names}

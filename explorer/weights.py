@@ -38,12 +38,14 @@ __all__ = [
     "compute_singular_values",
     "compute_weight_view",
     "find_stored_kinds",
+    "find_tensors",
     "measure_stored_tensor",
 ]
 
 MOST_LISTED = 50
 MOST_SINGULAR = 2_048  # rows or columns of the product; beyond it a page would wait for minutes
 N_BINS = 81
+WHICH = {"least": 0, "most": 4_999, "step": 1, "counts": "tensors"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +58,7 @@ class WeightSettings:
     """
 
     search: str = field(default="blocks.0.", metadata={"text": True})
-    which: int = field(default=1, metadata={"least": 0, "most": 4_999, "step": 1})
+    which: int = field(default=1, metadata=WHICH)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +127,7 @@ def compute_weight_view(
         ConfigError: No tensor has such a name.
     """
     tensors = {name: t for name, t in loaded.model.state_dict().items() if t.numel()}
-    words = settings.search.split()
-    found = [name for name in tensors if all(word in name for word in words)]
+    found = find_tensors(loaded, settings.search)
     if not found:
         some = ", ".join(list(tensors)[:3])
         raise ConfigError(
@@ -149,6 +150,18 @@ def compute_weight_view(
         singular_values=compute_singular_values(values),
         int8_error=_int8_error(values),
     )
+
+
+def find_tensors(loaded: LoadedModel, search: str) -> list[str]:
+    """Names of the tensors whose name has all words of a search.
+
+    Args:
+        loaded: Any model.
+        search: Parts of a name between spaces.
+    """
+    words = search.split()
+    tensors = loaded.model.state_dict()
+    return [n for n, t in tensors.items() if t.numel() and all(word in n for word in words)]
 
 
 def _summarise(name: str, tensor: Tensor, stored: str) -> WeightSummary:

@@ -194,7 +194,7 @@ def _wire(ctx: AppContext, head: TabHead, tab: gr.Tab, panel: FormPanel, parts: 
     opening = with_form(on.open, panel.plan.kind)
     shown = [*panel.outputs(), *panel.bounded()]
     wire(tab.select, opening, inputs, [panel.opened, *shown], **options)
-    text = panel.form.controls.get("text") if panel.plan.bounded else None
+    text = panel.form.controls.get(panel.plan.text) if panel.plan.bounded else None
     changes = [c.change for c in panel.form.inputs if c is not text]
     again = with_form(on.again, panel.plan.kind)
     wire(changes, again, [panel.opened, *inputs], panel.outputs(), **options)
@@ -320,7 +320,7 @@ class FormPanelHandlers:
         bounded = self._plan.bounded
         if not bounded:
             return {}
-        text, wanted = getattr(settings, "text", ""), tuple(set(bounded.values()))
+        text, wanted = getattr(settings, self._plan.text, ""), tuple(set(bounded.values()))
         with visit.lease() as loaded:
             counts = count_choices(loaded, wanted, text)
         fields = {f.name: f.metadata for f in dataclasses.fields(self._plan.kind)}
@@ -375,6 +375,7 @@ def make_matrix(table: TableTwin, most: int = MOST_TABLE_ROWS) -> dict[str, Any]
         "cols": list(table.columns),
         "cells": [[_plain_cell(cell) for cell in row] for row in table.cells[:most]],
         "digits": table.digits,
+        "wide": True,
     }
 
 

@@ -50,6 +50,7 @@ class PanelPlan:
         reads_model: Whether it shows the loaded model, so that another one changes it.
         starts: Names of ready settings to choose from; `loaded` stands for the loaded model. The
             words `<prefix>.start`, `.start_info` and `.start.loaded` go with them.
+        text: The setting that decides, with the model, how many there are of something.
         plays: A whole number of the settings that a stepper with a play button moves; "" has none.
     """
 
@@ -61,6 +62,7 @@ class PanelPlan:
     test: str
     reads_model: bool = False
     starts: Sequence[str] = ()
+    text: str = "text"
     plays: str = ""
 
     @property

@@ -103,6 +103,7 @@ def _draw(found: OnePass, step: PassStep, visit: Visit) -> str:
     axes = Axes(
         x=visit.say("keys" if over_keys else "numbers"),
         y=visit.say("heads" if of_heads else "tokens"),
+        y_kind="category",  # labels: on a linear axis nothing would be drawn
         flipped=True,
         keep=step.line.key,
     )
@@ -126,6 +127,7 @@ def _list(found: OnePass, index: int, visit: Visit) -> dict[str, object]:
         ],
         "digits": 4,
         "selected_row": index,
+        "wide": True,
     }
 
 

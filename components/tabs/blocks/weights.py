@@ -40,6 +40,7 @@ PLAN = PanelPlan(
     formula=FORMULA,
     test="tests/explorer/test_weights.py",
     reads_model=True,
+    text="search",
 )
 NUMBERS = ("norm", "mean", "std", "low", "high")
 
@@ -124,6 +125,7 @@ def _list(found: WeightView, visit: Visit) -> dict[str, object]:
             for t in found.listed
         ],
         "digits": 4,
+        "wide": True,
         "selected_row": names.index(found.chosen.name) if found.chosen.name in names else -1,
     }
 
