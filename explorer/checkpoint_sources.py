@@ -13,6 +13,7 @@ from explorer.errors import SourceError
 from explorer.home import find_home_folder
 from explorer.number_formats import split_dtype
 from explorer.training.run_folder import RUN_ID, RUNS_FOLDER, RunFolder
+from explorer.training.translation_config import TRANSLATOR_FILE
 
 RUN_PREFIX = "run:"
 _SOURCE = re.compile(rf"{RUN_PREFIX}({RUN_ID.pattern})@(\d{{1,8}})")
@@ -51,7 +52,15 @@ def find_checkpoint(runs: Path, source: str) -> Path:
             source=shown,
             known=known,
         )
-    return run.checkpoint(step)
+    folder = run.checkpoint(step)
+    if (folder / TRANSLATOR_FILE).exists():
+        raise SourceError(
+            f"{run.title} @ {step} is an encoder-decoder, which reads two texts; use it in the "
+            "Blocks tab, under Encoder-decoder",
+            code="checkpoint-translator",
+            source=f"{run.title} @ {step}",
+        )
+    return folder
 
 
 def find_own_checkpoint(source: str) -> Path:
