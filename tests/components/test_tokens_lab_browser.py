@@ -12,7 +12,7 @@ from tokenizers import Tokenizer as Library
 from tokenizers import models, pre_tokenizers
 
 from components.tabs import pretrain, tokens
-from models.tokenizers import load_tokenizer
+from models.tokenizers import load_tokenizer, train_bpe
 from models.tokenizers.byte_table import byte_to_character
 from tests.components.test_tokens_panels import WORDS
 from tests.components.tokens_page import serve_tokens, tokens_pages
@@ -59,9 +59,9 @@ def test_text_ids_and_bytes_point_at_each_other(open_panel, served):
     text = "玛 ok"
     ids = served[1].store.bpe.encode(text)
     type_text(page, text, len(ids))
-    page.wait_for_function("n => document.querySelectorAll(n).length === 3", arg=CHIPS)
+    page.wait_for_function("n => document.querySelectorAll(n).length === 4", arg=CHIPS)
     lanes = [page.locator(f"#tokens-chips .lane-{name} .cell") for name in ("ids", "bytes")]
-    for index in range(3):
+    for index in range(4):
         for place in (
             page.locator(CHIPS).locator(".chip").nth(index),
             *(x.nth(index) for x in lanes),
@@ -120,8 +120,10 @@ def test_ids_text_and_both_are_copied_whole(open_panel, served):
 
 
 # ----------------------------------------------------------------------------------------- merges
-def test_the_joins_play_pause_and_step_back(open_panel):
-    page = open_panel("merges", width=1280)
+def test_the_joins_play_pause_and_step_back(open_panel, served):
+    bpe = train_bpe(WORDS, vocab_size=300).to_tokenizer()
+    kept = served[1].runs.tokenizers.keep(bpe, "joins", "trained", "local")
+    page = open_panel("merges", width=1280, more=f"&tokenizer={kept.source}")
     page.locator("#merges-text textarea").fill("the ball the ball")
     page.locator("#merges-word input").fill("1")
     said = "document.querySelector('#merges-said').innerText"
@@ -289,8 +291,8 @@ def test_names_on_the_map_do_not_cover_each_other_on_a_phone(open_panel):
     shown = {}
     for width in (390, 1280):
         page = open_panel("embeddings", width=width)
-        page.locator("#embed-map-words textarea").fill("a b c d e")
-        page.wait_for_selector("#embed-map .textpoint text", state="attached")
+        page.wait_for_selector("#embed-map .frame")
+        page.wait_for_timeout(1_000)
         page.evaluate(
             """figure => window.dispatchEvent(new CustomEvent('glassbox:draw',
                {detail: {target: 'embed-map', message: {figure}}}))""",
