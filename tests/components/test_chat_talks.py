@@ -111,6 +111,28 @@ def test_a_server_answers_with_its_probabilities(client: Client, store: TinyStor
         assert answer["text"] == "Rome"
 
 
+def test_a_server_without_probabilities_answers_all_the_same(client: Client) -> None:
+    with serve_models() as plays:
+        plays.refuses_log_probabilities = True
+        plays.pieces = [make_delta("Par"), 0.3, make_delta("is"), END]
+        client.predict(url=plays.url, key="", api_name="/chat_server_models")
+        result = ask(client, "Capital?", **HOT)
+        assert result.card is None
+        assert said(result) == [("user", "Capital?"), ("assistant", "Paris")]
+        assert result.status["notes"] == [
+            "This server gives no probabilities, so there are no tokens to look at."
+        ]
+
+
+def test_what_a_server_said_before_it_failed_is_kept(client: Client) -> None:
+    with serve_models() as plays:
+        plays.pieces = [make_delta("Half an answ")]
+        client.predict(url=plays.url, key="", api_name="/chat_server_models")
+        result = ask(client, "Capital?", **HOT)
+        assert said(result)[1] == ("assistant", "Half an answ")
+        assert "broke off" in result.card["text"]
+
+
 def test_two_models_are_asked_at_once(client: Client, store: TinyStore) -> None:
     how = {"left": "", "right": "base", "max_new_tokens": 6}
     both = client.predict("hi", **how, api_name="/chat_side_by_side")
