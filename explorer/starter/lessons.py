@@ -2,10 +2,10 @@
 
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
-instructions  a short text and a question about it, answered in one sentence. A few hundred rows teach
-              a small model the forms of its answers, not to answer as such: so the kinds of question
-              are those that it can answer anyway, and both parts ask in the same words; texts, tasks,
-              people and things are other ones in the part that is kept apart
+instructions  a short text and a question about it, answered in one sentence. A few hundred rows
+              teach a small model the forms of its answers, not to answer as such: so the kinds of
+              question are those that it can answer anyway, and both parts ask in the same words;
+              texts, tasks, people and things are other ones in the part that is kept apart
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
               has answered, which the starter model itself finds likelier. Both have the same words,
               so that only their order tells

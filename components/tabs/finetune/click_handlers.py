@@ -123,8 +123,7 @@ class ClickHandlers:
         examples = self._tunings.data.view(DataSettings(data="instructions")).parts.test
         source = self._ctx.source_of(model)
         with self._ctx.store.lease(source, visitor) as loaded:
-            template = "alpaca" if loaded.chat is None else "chat"
-            tuning = TuningConfig(base=source, template=template)
+            tuning = TuningConfig(base=source, template="alpaca" if loaded.chat is None else "chat")
             example = examples[number % len(examples)]
             return ask_twice(loaded, example, tuning, number, self._ctx.slots.turn)
 

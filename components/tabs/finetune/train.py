@@ -57,7 +57,7 @@ class Parts:
     def outputs(self) -> list[Any]:
         """What `TrainHandlers.plan` fills."""
         drawer = self.working
-        shown = [self.what, self.base, self.share, self.mask, self.lengths]
+        shown: list[Any] = [self.what, self.base, self.share, self.mask, self.lengths]
         controls = [self.form.controls[name] for name in (*FIRST, *LORA, "packing")]
         shown += [self.histogram, self.formula]
         return [*shown, *controls, drawer.facts, drawer.table, drawer.exports]
