@@ -121,7 +121,8 @@ def make_pair_snippet(reading: Reading, layer: int, head: int, query: int, key: 
         _say_maps(reading),
         f"pair = {compute_pair.__name__}(maps, {layer}, {head}, {query}, {key})",
         "print(pair.score, pair.weight)",
-        "print(pair.query.tolist(), pair.key.tolist(), pair.value.tolist())",
+        "for vector in (pair.query, pair.key, pair.products, pair.value):",
+        "    print(vector.tolist())",
     )
 
 
@@ -276,6 +277,7 @@ def make_experts_snippet(source: str, text: str, layer: int, expert: int | None)
         f"    {say_load(source)}, {say_text(text)}, layer={layer}, expert={expert}",
         ")",
         "print(found.load.tolist(), found.loss, found.loss_without)",
+        f"print(found.probabilities[{layer}].tolist())",
     )
 
 
