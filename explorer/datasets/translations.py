@@ -204,7 +204,10 @@ def _draw_word(dice: Dice) -> str:
 
 
 def _reverse(source: str) -> str:
-    return source.strip()[::-1]
+    word = source.strip()
+    if not word or set(word) - set(LETTERS):
+        raise ValueError(f"{source!r} is no word of small letters")
+    return word[::-1]
 
 
 TASKS: Mapping[str, ToyTask] = {

@@ -22,7 +22,6 @@ from explorer.datasets.translations import (
 from explorer.errors import ConfigError, DataError
 from explorer.training.events import Finished, Sampled, Scored, Step
 from explorer.training.loop import train
-from explorer.training.new_translation import make_translation_run
 from explorer.training.objectives import get_objective
 from explorer.training.objectives.objective import IGNORED
 from explorer.training.objectives.translation import (
@@ -39,6 +38,7 @@ from explorer.training.translation_setup import TranslationSetup, build_translat
 from explorer.training.translator import load_translator
 from models.encoder_decoder import generate_target
 from models.initialise import build_encoder_decoder
+from tests.explorer.training.run_cases import TINY_TRANSLATION, make_tiny_translation
 
 
 def read_words(text):
@@ -165,29 +165,10 @@ def test_one_wrong_piece_spoils_a_match(model):
     assert found["exact_match"].tolist() == [1.0, 0.0, 1.0]
 
 
-SMALL = TranslationSetup(task="reversal", n_steps=20, n_training=200, n_layers=1, d_model=32)
-
-
-def make_run(folder):
-    """A small run: few pairs in a batch, little to look at."""
-    run = make_translation_run(folder, SMALL, {"owner": "somebody"})
-    config = run.read_config()
-    assert config.translation is not None
-    config = replace(
-        config,
-        data=replace(config.data, batch_size=5),
-        watch=replace(config.watch, evaluate_every=10, sample_every=20, save_every=20),
-        n_steps=12,
-        translation=replace(config.translation, n_validation=20),
-    )
-    run.write_config(config)
-    return run
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A run that was never interrupted, and its events."""
-    run = make_run(tmp_path_factory.mktemp("runs"))
+    run = make_tiny_translation(tmp_path_factory.mktemp("runs"))
     return run, list(train(run.path))
 
 
@@ -216,7 +197,7 @@ def test_a_run_trains_saves_and_says_what_it_translates(whole):
 
 @pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(whole, tmp_path):
-    run = make_run(tmp_path)
+    run = make_tiny_translation(tmp_path)
     events = train(run.path)
     for event in events:
         if isinstance(event, Step) and event.step == 7:
@@ -243,7 +224,7 @@ def test_the_file_of_a_checkpoint_opens_in_pytorchs_own_transformer(whole):
 def test_the_objective_refuses_a_run_without_pairs():
     from explorer.errors import JobError
 
-    config = replace(build_translation_run(SMALL), translation=None)
+    config = replace(build_translation_run(TINY_TRANSLATION), translation=None)
     with pytest.raises(JobError, match="needs an encoder and pairs"):
         get_objective("translation").open_data(RunFolder(None), config)
 
