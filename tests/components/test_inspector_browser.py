@@ -82,7 +82,7 @@ def test_bars_follow_a_slider_and_say_what_cannot_be(open_page):
     put(page, "#next-dial-temperature", "0")
     page.wait_for_function("document.querySelectorAll('#next-bars .row:not(.gone)').length === 1")
     put(page, "#next-dial-temperature", "0.000000001")
-    page.get_by_text("choose a value").first.wait_for()
+    page.locator("#next-bars .note").get_by_text("temperature = 1e-09 is not").wait_for()
     put(page, "#next-dial-temperature", "1")
     page.locator("#next-typed-drawer > button").click()
     page.locator("#next-typed textarea").fill("a -inf, b -inf")

@@ -61,7 +61,9 @@ def asking() -> Iterator[object]:
 def client(asking):
     from starlette.applications import Starlette
 
-    return TestClient(Starlette(routes=[*NextRoutes(asking.ctx.results).routes()]))
+    return TestClient(
+        Starlette(routes=[*NextRoutes(asking.ctx.results, asking.ctx.words).routes()])
+    )
 
 
 def event(**data):
@@ -98,6 +100,8 @@ def test_the_route_filters_kept_logits(asking, client):
     for query, status in (("temperature=-1", 400), ("top_p=x", 400), ("top_k=1e999", 400)):
         assert client.get(f"/glassbox/next/{value['id']}?{query}").status_code == status
     assert client.get("/glassbox/next/unknown").status_code == 404
+    refused = client.get(f"/glassbox/next/{value['id']}?top_p=0", headers={"accept-language": "zh"})
+    assert refused.json()["error"].startswith("top_p = 0.0 不可用")
     assert len(client.get(f"/glassbox/next/{value['id']}").content) < 20_000
 
 

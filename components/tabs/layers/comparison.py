@@ -14,7 +14,7 @@ from components.kit.working import build_exports
 from components.model_choices import list_models
 from components.tabs.asking import Ask, Asking
 from components.text import locale_of
-from explorer.errors import Stopped
+from explorer.errors import Stopped, TokenizerError
 from explorer.inspector_snippets import make_comparison_snippet
 from explorer.token_losses import stream_token_losses
 
@@ -106,14 +106,19 @@ class ComparisonHandlers:
         holder = ctx.owner_of(owner, request)
         names = {source: name for name, source in list_models(ctx, ask.source, holder)}
         read: list[str] = []
+        refused: TokenizerError | None = None
         cells: list[list[Any]] = []
         try:
             with self._asking.working("compare", request) as turn:
                 for source in (chosen or [])[:MOST_MODELS]:
                     said = ctx.words.say(locale, "layers.comparing", name=names.get(source, source))
                     yield said, gr.skip(), gr.skip()
-                    with ctx.store.lease(source, holder) as loaded:
-                        *_, found = stream_token_losses(loaded, ask.text, turn=turn)
+                    try:
+                        with ctx.store.lease(source, holder) as loaded:
+                            *_, found = stream_token_losses(loaded, ask.text, turn=turn)
+                    except TokenizerError as problem:  # the others can read the text all the same
+                        refused = problem
+                        continue
                     read.append(source)
                     n_tokens = len(found.nats)
                     cells.append([found.mean_nats, found.perplexity, n_tokens, found.bits_per_byte])
@@ -122,6 +127,9 @@ class ComparisonHandlers:
                     yield "", self._table(rows, cells, locale), exports
         except Stopped:
             yield "", gr.skip(), gr.skip()
+        if refused is not None:
+            yield "", gr.skip(), gr.skip()
+            raise refused
 
     def _table(self, rows: list[str], cells: list[list[Any]], locale: str) -> dict[str, Any]:
         say = self._ctx.words.say
