@@ -73,10 +73,30 @@
     }
   }
 
+  // A formula is wider than a phone; where it scrolls, keys must be able to scroll it too.
+  const sized = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const formula = target.closest('[id$="-formula"]');
+      if (formula) formula.tabIndex = formula.scrollWidth > formula.clientWidth ? 0 : -1;
+    }
+  });
+  const watched = new WeakSet();
+  function watchFormulas() {
+    for (const formula of document.querySelectorAll('[id$="-formula"]')) {
+      for (const box of [formula, ...formula.querySelectorAll(".katex-html")]) {
+        if (watched.has(box)) continue;
+        watched.add(box);
+        sized.observe(box);
+      }
+    }
+  }
+
   function onTabsChanged(changes) {
     settleTabs();
+    watchFormulas();
     for (const { target } of changes) {
-      if (target.getAttribute?.("aria-selected") !== "true") continue;
+      // chips and options are selected, too; looking where those are would lay the page out anew
+      if (!target.matches?.("[role=tab][aria-selected=true]")) continue;
       // Only sideways: the page itself must not move.
       const bar = target.parentElement;
       const middle = target.offsetLeft - (bar.clientWidth - target.offsetWidth) / 2;
@@ -144,7 +164,8 @@
       const value = values[index];
       if (value === null || value === undefined || value === "") return;
       if (value === view.samples[index]) return;
-      const text = String(value);
+      if (value.count === 0) return;  // a picker, before a model is there
+      const text = String(value.index ?? value);
       if (text.length > view.limit) left_out = true;
       else address.searchParams.set(key, text);
     });

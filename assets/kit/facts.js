@@ -2,14 +2,12 @@
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const line = element.querySelector('.facts');
 
-// The formula above is wider than a phone; where it scrolls, keys must be able to scroll it too.
+// What the formula above is called where it scrolls and keys stop at it (shell.js).
 const own = element.closest('[id$="-facts"]');
 const formula = own && document.getElementById(own.id.replace(/-facts$/, '-formula'));
 if (formula) {
   formula.setAttribute('role', 'group');
   formula.setAttribute('aria-label', say('formula'));
-  new ResizeObserver(() => { formula.tabIndex = formula.scrollWidth > formula.clientWidth ? 0 : -1; })
-    .observe(formula);
 }
 
 /** A sentence with its {places} taken by nodes in code style. */

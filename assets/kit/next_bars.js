@@ -15,6 +15,7 @@ let id = null, settings = {}, busy = false, again = false, found = null;
 legend.append(node('i', {cls: 'own'}), node('span', {text: say('own')}),
   node('i', {cls: 'final'}), node('span', {text: say('final')}));
 rows.setAttribute('aria-label', say('label'));
+if (props.clickable) rows.setAttribute('role', 'group'); // of buttons, no list
 steps.setAttribute('aria-label', say('steps'));
 
 // --- asking: one request at a time, and after it the newest ---------------------------------------

@@ -264,7 +264,7 @@ function traces() {
 
 /** The faint line has the colour of the one that it was smoothed to. */
 function colour(made) {
-  const palette = kit.dark() ? ['#6db3f8', '#8b95a1', '#f0a35b', '#f0a35b'] : ['#0f5fae', '#6b737d', '#c4571a', '#c4571a'];
+  const palette = kit.dark() ? ['#6db3f8', '#949eaa', '#f0a35b', '#f0a35b'] : ['#0f5fae', '#606872', '#c4571a', '#c4571a'];
   const rest = made.length - (shown.smooth > 0 ? 1 : 0);
   return made.map((trace, i) => {
     const place = Math.max(0, i - (made.length - rest));

@@ -31,7 +31,7 @@ KNOWN_COLUMNS = frozenset(
         "label", "text", "sentence", "message", "review", "category", "class", "labels", "sms",
         "v1", "v2", "instruction", "input", "output", "response", "answer", "question",
         "messages", "conversations", "prompt", "chosen", "rejected", "completion", "system",
-        "split", "context", "target", "id", "part", "title",
+        "choices", "options", "split", "context", "target", "id", "part", "title",
     )
 )  # fmt: skip
 

@@ -1,12 +1,15 @@
-"""Python that gives the numbers of a run again, for "Copy as Python"."""
+"""Python that gives the numbers of a run again, and the commands that train it without the page."""
 
 from __future__ import annotations
 
+import shlex
 from importlib.util import find_spec
+from pathlib import Path
 
 from explorer.home import find_home_folder
 from explorer.runs import Runs
 from explorer.snippets import PROJECT, make_snippet
+from explorer.training.run_folder import RUNS_FOLDER
 from explorer.training.setup import RunSetup
 
 # Where losses are computed; the module itself brings in torch, which a page may not.
@@ -15,8 +18,6 @@ EVALUATION_MODULE = "explorer.training.evaluate"
 
 def evaluation_file() -> str:
     """The file that losses are computed in, from the top of the project."""
-    from pathlib import Path
-
     spec = find_spec(EVALUATION_MODULE)
     assert spec is not None
     assert spec.origin is not None
@@ -31,6 +32,30 @@ def make_run_snippet(run_id: str) -> str:
         f"view = {Runs.__name__}({find_home_folder.__name__}()).view({run_id!r})",
         "for e in view.evaluated:",
         "    print(e.step, e.tokens, e.training_loss, e.validation_loss)",
+    )
+
+
+def make_run_commands(run_id: str, folder: Path | None) -> str:
+    """Commands that train a run, or go on with it, from the top of the project.
+
+    Args:
+        run_id: The run.
+        folder: Its folder; where None, it is named below the folder of all data.
+
+    Returns:
+        One line each: one process; two that hold the whole model each (DDP); two that hold a part
+        of it each (FSDP2); its numbers as a TensorBoard file.
+    """
+    below = f'"$GLASSBOX_HOME/{RUNS_FOLDER}/{run_id}"'
+    named = below if folder is None else shlex.quote(str(folder))
+    command = f"-m explorer.train {named}"
+    return "\n".join(
+        (
+            f"python {command}",
+            f"torchrun --nproc-per-node 2 {command}",
+            f"torchrun --nproc-per-node 2 {command} --shared-by fsdp",
+            f"python {command} --tensorboard numbers",
+        )
     )
 
 

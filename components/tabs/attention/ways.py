@@ -13,6 +13,7 @@ from components.context import AppContext
 from components.errors import wire
 from components.forms import Form, build_form, with_form
 from components.kit.cards import build_note
+from components.kit.code_block import make_code_block
 from components.kit.examples import build_examples
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
@@ -59,13 +60,12 @@ class Parts:
     plot: gr.HTML
     table: gr.HTML
     way: gr.Dropdown
-    source: gr.Code
+    source: gr.Markdown
     working: Working
 
     def outputs(self) -> list[Any]:
         """What `WayHandlers.measure` fills."""
-        drawer = [self.working.facts, self.working.table, self.working.exports]
-        return [self.said, self.plot, self.table, *drawer]
+        return [self.said, self.plot, self.table, *self.working.outputs]
 
 
 class WayHandlers:
@@ -96,7 +96,7 @@ class WayHandlers:
 
     def source(self, way: str) -> str:
         """The class of a way."""
-        return read_way_source(way)
+        return make_code_block(read_way_source(way), "python")
 
     def attention_ways(self, *, settings: WaySettings) -> list[dict[str, Any]]:
         """Measure nine ways to compute the same attention, forward and backward, in seconds."""
@@ -203,12 +203,8 @@ def build(ctx: AppContext) -> Parts:
             way = gr.Dropdown(
                 names, value=WAY_NAMES[0], label=t("attention.ways.way"), elem_id="lab-ways-way"
             )
-            source = gr.Code(
-                read_way_source(WAY_NAMES[0]),
-                language="python",
-                interactive=False,
-                label=t("attention.ways.source"),
-                elem_id="lab-ways-source",
+            source = gr.Markdown(
+                make_code_block(read_way_source(WAY_NAMES[0]), "python"), elem_id="lab-ways-source"
             )
             working = build_working(
                 words, elem_id="lab-ways-working", formula=FORMULA, png="lab-ways-plot"

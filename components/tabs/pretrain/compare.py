@@ -1,5 +1,6 @@
 """The panel "compare": several runs on one chart, and what differs between their settings."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from components.kit.working import Working, build_working
 from components.tabs.pretrain.run_choice import RunChoice
 from components.tabs.tab import TabHead
 from components.text import locale_of
-from explorer.run_records import RunView
+from explorer.run_records import RunSummary, RunView
 from explorer.training.run_snippets import evaluation_file, make_compare_snippet
 
 MOST_RUNS = 6  # as many as there are colours
@@ -133,8 +134,8 @@ class CompareHandlers:
         if not kept:
             first = [run] if run in known else []
             kept = list(dict.fromkeys([*first, *known]))[:2]
-        names = [(f"{s.name} ({s.step:,})", s.id) for s in summaries]
-        return gr.Dropdown(names, value=kept)
+        names = zip(self._names(summaries, locale_of(request)), summaries, strict=True)
+        return gr.Dropdown([(name, summary.id) for name, summary in names], value=kept)
 
     def show(
         self, chosen: list[str], quantity: str, tokens: bool, log: bool, request: gr.Request
@@ -146,7 +147,7 @@ class CompareHandlers:
             nothing = {"csv": None, "png": None, "python": None}
             return None, self._ctx.words.say(locale, "pretrain.compare_none"), *[None] * 3, nothing
         say = self._ctx.words.say
-        names = _tell_apart([view.summary.name for view in views])
+        names = self._names([view.summary for view in views], locale)
         curves = [make_curve(n, v, quantity, tokens) for n, v in zip(names, views, strict=True)]
         most = POINTS_OF_ALL // len(curves)
         message = curves_message(
@@ -179,6 +180,16 @@ class CompareHandlers:
             "validation": [[[e.step, e.validation_loss] for e in v.evaluated] for v in views],
             "differences": {key: list(row) for key, row in self._ctx.runs.differences(runs)},
         }
+
+    def _names(self, summaries: Sequence[RunSummary], locale: str) -> list[str]:
+        """What runs are called in the choice, the legend and the tables."""
+        say = self._ctx.words.say
+        return _tell_apart(
+            [
+                say(locale, "pretrain.checkpoint_at", name=s.name, step=f"{s.step:,}")
+                for s in summaries
+            ]
+        )
 
     def _table(self, names: list[str], views: list[RunView], locale: str) -> dict[str, Any]:
         """Lowest and last validation loss of each run."""

@@ -1,5 +1,6 @@
 """The panel "live": the run that goes on, its curves and what it writes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,8 @@ class Parts:
     open: gr.Button
     batch: windows.Parts | None
     working: Working
+    elsewhere: gr.Accordion
+    commands: gr.Markdown
 
     def outputs(self, choice: RunChoice) -> list[Any]:
         """What every handler fills, in the order of `RunHandlers.show`."""
@@ -46,22 +49,35 @@ class Parts:
             self.working.facts,
             self.working.table,
             self.working.exports,
+            self.elsewhere,
+            self.commands,
             choice.run,
             choice.memory,
             choice.shown,
         ]
 
 
-def build(ctx: AppContext, tab: str = "pretrain") -> Parts:
+def build(
+    ctx: AppContext,
+    tab: str = "pretrain",
+    *,
+    formula: str = FORMULA,
+    look_for: str = "",
+    build_above: Callable[[], None] = lambda: None,
+) -> Parts:
     """Build the panel, without its events.
 
     Args:
         ctx: The page's context.
-        tab: The tab that it stands in; ids on the page begin with it.
+        tab: Whose runs; ids on the page begin with it.
+        formula: Of their loss, for the drawer.
+        look_for: Key of the note below; empty is that of the tab.
+        build_above: Builds what stands above the list of runs.
     """
     words, chart = ctx.words, f"{tab}-curve"
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "pretrain-controls"], min_width=0):
+            build_above()
             runs = build_run_list(words, elem_id=f"{tab}-runs")
             with gr.Row(elem_classes=["button-row"]):
                 buttons = {name: _build_button(ctx, name, tab) for name in ACTIONS}
@@ -76,9 +92,18 @@ def build(ctx: AppContext, tab: str = "pretrain") -> Parts:
             build_plotly_panel(words, elem_id=chart, label_key="pretrain.curve_label", height=340)
             build_samples_view(words, elem_id=f"{tab}-samples", chart=chart)
             batch = windows.build(ctx) if tab == "pretrain" else None
-            working = build_working(words, elem_id=f"{tab}-live-working", formula=FORMULA)
-    build_note(words, f"{tab}.look_for_live", elem_id=f"{tab}-live-note")
-    return Parts(runs=runs, live=live, buttons=buttons, open=opened, batch=batch, working=working)
+            working = build_working(words, elem_id=f"{tab}-live-working", formula=formula)
+            with gr.Accordion(
+                words.t("pretrain.elsewhere"),
+                open=False,
+                visible=False,
+                elem_id=f"{tab}-elsewhere",
+                elem_classes=["working"],
+            ) as elsewhere:
+                gr.Markdown(words.t("pretrain.elsewhere_said"))
+                commands = gr.Markdown(elem_id=f"{tab}-commands")
+    build_note(words, look_for or f"{tab}.look_for_live", elem_id=f"{tab}-live-note")
+    return Parts(runs, live, buttons, opened, batch, working, elsewhere, commands)
 
 
 def _build_button(ctx: AppContext, name: str, tab: str) -> gr.Button:

@@ -8,12 +8,18 @@ import gradio as gr
 import numpy as np
 
 from components.context import AppContext
+from components.kit.code_block import make_code_block
 from components.kit.number_matrix import MOST_TABLE_ROWS
 from components.tabs.pretrain.run_views import make_run_list
 from components.text import locale_of
 from explorer.errors import JobError
 from explorer.run_records import RunSummary, RunView
-from explorer.training.run_snippets import evaluation_file, make_run_snippet
+from explorer.training.run_snippets import (
+    evaluation_file,
+    make_run_commands,
+    make_run_snippet,
+)
+from explorer.training.translation_setup import TRANSLATION
 
 # Which buttons a state shows, in the order of `live.ACTIONS`.
 BUTTONS: dict[str, tuple[str, ...]] = {
@@ -37,7 +43,7 @@ class RunHandlers:
 
     Args:
         ctx: The page's context.
-        tab: Whose runs: those that begin from nothing, or those that begin from a model.
+        tab: Whose runs: those that begin from nothing, that begin from a model, or translate.
     """
 
     def __init__(self, ctx: AppContext, tab: str = "pretrain") -> None:
@@ -78,8 +84,9 @@ class RunHandlers:
             make_run_list(ctx.words, locale, listed, chosen),
             None if chosen is None else {"run": chosen},
             *(gr.Button(visible=name in shown) for name in ACTIONS),
-            gr.Button(visible=view is not None and bool(view.summary.checkpoints)),
+            gr.Button(visible=view is not None and opens_elsewhere(view.summary)),
             *self._working(view, locale),
+            *self._elsewhere(chosen),
             chosen,
             chosen,
             chosen or "",
@@ -96,6 +103,15 @@ class RunHandlers:
         except JobError:
             return None
         return view if tab_of(view.summary) == self._tab else None
+
+    def _elsewhere(self, run: str | None) -> tuple[Any, str]:
+        """The drawer of the commands that train the run without the page, and what it says."""
+        if run is None:
+            return gr.Accordion(visible=False), ""
+        # No stranger learns where things are on this host.
+        named = None if self._ctx.settings.public else self._ctx.runs.folder(run).path
+        commands = make_code_block(make_run_commands(run, named), "bash")
+        return gr.Accordion(visible=True), commands
 
     def _working(self, view: RunView | None, locale: str) -> tuple[Any, Any, Any]:
         """Facts, table and exports of the drawer: the evaluations."""
@@ -224,12 +240,19 @@ class RunHandlers:
         return True
 
 
+# Objectives whose runs are shown apart; all others are those of the Fine-tune tab.
+OWN_TABS = ("pretrain", TRANSLATION)
 COLUMNS = ("tokens", "training", "validation")
 
 
 def tab_of(summary: RunSummary) -> str:
-    """The tab that shows a run."""
-    return "pretrain" if summary.objective == "pretrain" else "finetune"
+    """Where a run is shown: a tab, or the panel of translations."""
+    return summary.objective if summary.objective in OWN_TABS else "finetune"
+
+
+def opens_elsewhere(summary: RunSummary) -> bool:
+    """Whether there is a checkpoint that other tabs can open: an encoder-decoder has its own."""
+    return bool(summary.checkpoints) and summary.objective != TRANSLATION
 
 
 def _plain(summary: RunSummary) -> dict[str, Any]:

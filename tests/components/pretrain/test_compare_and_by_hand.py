@@ -28,7 +28,7 @@ def test_runs_are_compared_with_what_differs_in_their_settings(client, ctx, home
     message, _said, table, _facts, lowest, exports = on.show(
         [trained, other], "validation", False, True, nobody
     )
-    assert '"name": "small one"' in message
+    assert '"name": "small one, step 3"' in message
     assert '"type": "log"' in message
     assert len(message) < 20_000
     row = table["rows"].index("model.dropout.attention")

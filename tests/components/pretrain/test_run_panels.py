@@ -1,5 +1,9 @@
 """The panels of runs: live, list, owners, comparison, windows."""
 
+import shlex
+import subprocess
+import sys
+
 import pytest
 from gradio_client.exceptions import AppError
 
@@ -91,6 +95,22 @@ def test_buttons_and_table_follow_the_run(ctx, home, nobody):
     Runs(home).delete(run_id, "local")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_command_that_the_page_shows_trains_its_run(ctx, home, nobody, line):
+    run_id = make_run(home)
+    *_, drawer, said, _, _, _ = RunHandlers(ctx).show(run_id, None, nobody)
+    assert drawer.visible
+    program, *words = shlex.split(said.splitlines()[1 + line])
+    module = {"python": [], "torchrun": ["-m", "torch.distributed.run", "--standalone"]}[program]
+    done = subprocess.run(
+        [sys.executable, *module, *words], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert Runs(home).view(run_id).summary.state == "finished"
+    Runs(home).delete(run_id, "local")
+
+
 def test_the_file_of_the_losses_is_where_they_are_computed():
     from explorer.snippets import source_file_of
     from explorer.training.evaluate import compute_mean_loss
@@ -116,6 +136,7 @@ def test_another_visitor_may_watch_by_the_link_and_change_nothing(home, trained,
     values = on.show(mine, "somebody", nobody)
     assert values[1] == {"run": mine}
     assert not any(button.visible for button in values[2:7])
+    assert str(home) not in values[-4]  # the commands name no path of the host
     with pytest.raises(JobError, match="another browser"):
         on.remove(mine, "somebody", event(run=mine), nobody)
     assert on.visit("", None, "somebody", nobody)[1] is None  # not in his list
