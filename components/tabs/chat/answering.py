@@ -206,14 +206,22 @@ class AnswerWriter:
             asking: How to answer.
             unsent: What else to put back then, such as the message into its box.
         """
-        with self._ctx.stops.armed(asking.work) as switch:
-            yield self._begin(asked, asking, unsent)
+        updates: Updates = {}
+        with (
+            self._ctx.stops.armed(asking.work) as switch,
+            closing(self._write(asked, asking, switch.is_set)) as writing,  # type: ignore[type-var]
+        ):
             try:
-                for updates in self._write(asked, asking, switch.is_set):
+                yield self._begin(asked, asking, unsent)
+                for updates in writing:
                     if switch.superseded:  # another answer, or a new conversation, has the page now
                         return
                     yield updates
-            except Exception as error:  # not GeneratorExit: then nobody is there to see it
+            except GeneratorExit:  # the page was closed: the question is there after a reload
+                if self._parts.talk not in updates:
+                    self._keep(asked, asking)
+                raise
+            except Exception as error:
                 if not switch.superseded:
                     yield self._back_to(before, asking, unsent, error)
 
