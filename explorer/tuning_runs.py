@@ -20,6 +20,7 @@ from explorer.run_records import RunSummary
 from explorer.runs import Runs
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import TuningPart
+from explorer.training.translation_setup import TRANSLATION
 from explorer.training.tuning_config import TuningConfig
 from explorer.training.tuning_setup import TuningSetup
 from explorer.tuning_data import DataSets, DataSettings, DataView
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from explorer.tuning_scores import Turn
     from models.loading import LoadedModel
 
-PRETRAIN = "pretrain"
+OTHERS = ("pretrain", TRANSLATION)  # objectives that begin from nothing
 
 
 class ModelSource(Protocol):
@@ -110,7 +111,7 @@ class TuningRuns:
 
     def list(self, owner: str) -> tuple[RunSummary, ...]:
         """The visitor's runs of fine-tuning, newest first."""
-        return tuple(s for s in self._runs.list(owner) if s.objective != PRETRAIN)
+        return tuple(s for s in self._runs.list(owner) if s.objective not in OTHERS)
 
     def tuning(self, run_id: str) -> TuningConfig:
         """What a run does besides what every run does.
@@ -214,7 +215,7 @@ class TuningRuns:
 
     def lineage(self, owner: str) -> tuple[LineageNode, ...]:
         """All models of a visitor's runs, each below the one that it began from."""
-        return arrange_lineage(self._runs.list(owner))
+        return arrange_lineage([s for s in self._runs.list(owner) if s.objective != TRANSLATION])
 
     def _config(self, run_id: str) -> tuple[RunConfig, TuningConfig]:
         config = self._runs.view(run_id).config

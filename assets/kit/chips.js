@@ -11,8 +11,10 @@
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
 const box = part('chips'), readout = part('readout'), popover = part('popover');
+const AT_ONCE = 256;                           // chips that are built in one go
 const floating = props.readout === 'popover';
 let weights = [], units = [], keys = [], chips = [], twins = new Map(), shown = -1, focused = 0, selected = -1;
+let undressed = 0, due = 0;                    // the first chip without its colour; an update to come
 
 box.setAttribute('aria-label', say('label'));
 if (floating) readout.remove();
@@ -39,20 +41,22 @@ function build(unit) {
 
 function tint(chip, unit, index) {
   const value = props.mode === 'weight' ? weights[index] : unit.p;
-  chip.style.background = chip.style.color = '';
-  if (unit.special && props.mode !== 'weight') return;
-  if (props.mode === 'plain') chip.style.background = `var(--c${(index % 6) + 1})`;
+  let paper = '', ink = '';
+  if (unit.special && props.mode !== 'weight') paper = '';
+  else if (props.mode === 'plain') paper = `var(--c${(index % 6) + 1})`;
   else if (value !== undefined && value !== null) {
     const rgb = kit.colour(value, props.mode === 'weight' ? 'weight' : 'chance');
-    chip.style.background = `rgb(${rgb.join(' ')})`;
-    chip.style.color = kit.inkOn(rgb);
+    paper = `rgb(${rgb.join(' ')})`;
+    ink = kit.inkOn(rgb);
   }
+  if (chip.paper === paper && chip.ink === ink) return;
+  chip.style.background = chip.paper = paper;
+  chip.style.color = chip.ink = ink;
 }
 
 function dress(from = 0) {
   for (let i = from; i < chips.length; i++) {
     const chip = chips[i], unit = units[i];
-    chip.index = i;
     tint(chip, unit, i);
     const amount = props.mode === 'weight' ? kit.exact(weights[i] ?? 0)
       : props.mode === 'probability' && unit.p !== undefined ? kit.percent(unit.p, 1) : '';
@@ -79,16 +83,21 @@ function update() {
   while (head < least && fresh[head] === keys[head]) head++;
   while (tail < least - head && fresh.at(-1 - tail) === keys.at(-1 - tail)) tail++;
   while (box.children.length > head + tail) box.children[head].remove();
-  const added = document.createDocumentFragment();
-  for (const unit of next.slice(head, next.length - tail)) added.append(build(unit));
+  const added = document.createDocumentFragment(), wanted = next.slice(head, next.length - tail);
+  // a thousand at once would hold the page: the rest follows, a part at a time
+  const rest = tail ? 0 : Math.max(0, wanted.length - AT_ONCE);
+  for (const unit of wanted.slice(0, wanted.length - rest)) added.append(build(unit));
   box.insertBefore(added, box.children[head] ?? null);
   const moved = fresh.length !== keys.length || head < least;
   units = next;
-  keys = fresh;
+  keys = fresh.slice(0, fresh.length - rest);
+  if (rest) due ||= setTimeout(() => { due = 0; update(); });
   const way = direction();
   if (box.dir !== way) box.dir = way;  // even the same one anew costs the styles of all chips
   chips = Array.from(box.children, holder => holder.firstChild);
-  if (moved) dress(head);
+  chips.forEach((chip, i) => { chip.index = i; });
+  if (moved && props.mode === 'weight') undressed = Math.min(undressed, head);  // `weigh` dresses them
+  else if (moved) dress(head);
   twins = group();
   lanes();
   focused = Math.min(focused, Math.max(0, chips.length - 1));
@@ -99,8 +108,12 @@ function update() {
 
 function weigh() {
   if (props.mode === 'weight') {
-    weights = kit.plain(props.weights) ?? [];
-    dress();
+    const now = kit.plain(props.weights) ?? [];
+    const same = now.length === weights.length && now.every((weight, i) => weight === weights[i]);
+    weights = now;
+    if (!same) dress();
+    else if (undressed < chips.length) dress(undressed);
+    undressed = chips.length;
   }
   select(props.selected ?? -1);
 }
@@ -149,6 +162,15 @@ function select(index) {
   selected = index;
   chips[selected]?.classList.add('on');
   chips[selected]?.setAttribute('aria-selected', 'true');
+  requestAnimationFrame(reveal);
+}
+
+/** Where the chips scroll, the chosen one comes into sight; the page itself does not move. */
+function reveal() {
+  const chip = chips[selected];
+  if (!chip || box.scrollHeight <= box.clientHeight) return;
+  const top = chip.offsetTop, bottom = top + chip.offsetHeight;
+  if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - box.clientHeight / 2;
 }
 
 function finish(value) {
@@ -336,7 +358,6 @@ if (props.lanes) {
 }
 kit.onTheme(element, () => { legend(); dress(); });
 // Drawn in a task of its own: Gradio has just spent one on the value.
-let due = 0;
 watch('value', () => { due ||= setTimeout(() => { due = 0; update(); }); });
 watch(['weights', 'selected'], () => { if (!due) weigh(); });
 legend();

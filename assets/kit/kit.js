@@ -153,15 +153,16 @@ window.glassboxKit ??= (() => {
 
   /**
    * Draws bytes as one pixel a cell. Cells after the diagonal stay clear where `causal`: the mask
-   * is the canvas's background, and follows the theme by itself.
+   * is the canvas's background, and follows the theme by itself. `stops`: for each row how many
+   * cells are drawn, where the diagonal is another one.
    */
-  function paint(canvas, bytes, rows, columns, {causal = false, theme} = {}) {
+  function paint(canvas, bytes, rows, columns, {causal = false, stops, theme} = {}) {
     canvas.width = columns;
     canvas.height = rows;
     const image = new ImageData(columns, rows), table = pixels(theme);
     const target = new Uint32Array(image.data.buffer);
     for (let row = 0; row < rows; row++) {
-      const stop = causal ? Math.min(columns, row + 1 + columns - rows) : columns;
+      const stop = stops ? stops[row] : causal ? Math.min(columns, row + 1 + columns - rows) : columns;
       for (let k = row * columns; k < row * columns + stop; k++) target[k] = table[bytes[k]];
     }
     canvas.getContext('2d').putImageData(image, 0, 0);

@@ -3,8 +3,8 @@
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
 instructions  a short text and a question about it, answered in one sentence. A few hundred rows
-              teach a small model the form of answers, not to answer as such: so the part that is kept
-              apart asks for answers of the same forms, in other words, about other texts
+              teach a small model the form of answers, not to answer as such: so the part that is
+              kept apart asks for answers of the same forms, in other words, about other texts
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
               has answered, which the starter model itself finds likelier. Both have the same words,
               so that only their order tells

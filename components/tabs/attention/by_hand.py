@@ -53,9 +53,8 @@ class Parts:
 
     def outputs(self) -> list[Any]:
         """What `HandHandlers.show` fills."""
-        drawer = [self.working.facts, self.working.table, self.working.exports]
         shown = [self.title, self.formula, self.code, self.matrices, self.said]
-        return [*shown, *drawer, self.stage, self.state]
+        return [*shown, *self.working.outputs, self.stage, self.state]
 
 
 def build(ctx: AppContext) -> Parts:

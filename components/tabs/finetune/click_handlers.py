@@ -16,7 +16,7 @@ from explorer.clicks import (
     make_preference,
 )
 from explorer.errors import JobError
-from explorer.training.tuning_config import Template, TuningConfig
+from explorer.training.tuning_config import TuningConfig
 from explorer.tuning_data import TYPED, DataSettings
 from explorer.tuning_runs import TuningRuns
 
@@ -123,8 +123,7 @@ class ClickHandlers:
         examples = self._tunings.data.view(DataSettings(data="instructions")).parts.test
         source = self._ctx.source_of(model)
         with self._ctx.store.lease(source, visitor) as loaded:
-            template: Template = "alpaca" if loaded.chat is None else "chat"
-            tuning = TuningConfig(base=source, template=template)
+            tuning = TuningConfig(base=source, template="alpaca" if loaded.chat is None else "chat")
             example = examples[number % len(examples)]
             return ask_twice(loaded, example, tuning, number, self._ctx.slots.turn)
 

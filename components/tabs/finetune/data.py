@@ -82,17 +82,7 @@ def build(ctx: AppContext) -> Parts:
             upload = _build_upload(ctx)
             built["typed"] = typed = _build_typed(ctx)
             built["hub"] = _build_hub(ctx)
-            with (
-                gr.Accordion(t("finetune.columns"), open=False, elem_id="finetune-columns"),
-                gr.Column(elem_classes=["form-grid"]),
-            ):
-                built |= {name: _build_column(ctx, name) for name in ("first", "second", "third")}
-                built |= _part(ctx, ("kind", "quotes")).controls
-            with (
-                gr.Accordion(t("finetune.split"), open=False, elem_id="finetune-split"),
-                gr.Column(elem_classes=["form-grid"]),
-            ):
-                built |= _part(ctx, SPLIT).controls
+            built |= _build_reading(ctx)
         with gr.Column(elem_classes=["figure"], min_width=0):
             count = build_line(words, elem_id="finetune-count", look="heading")
             mapped = build_line(words, elem_id="finetune-mapped", look="help")
@@ -129,6 +119,23 @@ def build(ctx: AppContext) -> Parts:
         forward=forward,
         working=working,
     )
+
+
+def _build_reading(ctx: AppContext) -> dict[str, Any]:
+    """The two folds: which column is what, and how the rows are split."""
+    t, built = ctx.words.t, dict[str, Any]()
+    with (
+        gr.Accordion(t("finetune.columns"), open=False, elem_id="finetune-columns"),
+        gr.Column(elem_classes=["form-grid"]),
+    ):
+        built |= {name: _build_column(ctx, name) for name in ("first", "second", "third")}
+        built |= _part(ctx, ("kind", "quotes")).controls
+    with (
+        gr.Accordion(t("finetune.split"), open=False, elem_id="finetune-split"),
+        gr.Column(elem_classes=["form-grid"]),
+    ):
+        built |= _part(ctx, SPLIT).controls
+    return built
 
 
 def _part(ctx: AppContext, names: tuple[str, ...]) -> Form:
