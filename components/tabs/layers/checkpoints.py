@@ -126,7 +126,7 @@ class CheckpointHandlers:
         ctx, locale, holder = self._ctx, locale_of(request), self._ctx.owner_of(owner, request)
         runs = list_runs(ctx, holder)
         run = find_run(runs, chosen, asked, run_of(ask.source))
-        offered = gr.Dropdown([name_run(run) for run in runs], value=run and run.id)
+        offered = gr.Dropdown([name_run(run) for run in runs], value=run.id if run else None)
         if run is None or not ask.text:
             said = "" if run else ctx.words.say(locale, "layers.checkpoints_none")
             yield (offered, said, "", None, None, None, None, dict(NO_EXPORTS), "")
