@@ -17,12 +17,15 @@ from explorer.tuning_scores import (
     ClassScores,
     Comparison,
     Turn,
+    answer_examples,
     ask_for_label,
     compare_scores,
     measure_answers,
     score_answers,
     score_classes,
 )
+
+MOST_ANSWERED = 12  # questions that are answered to see whether answers have become longer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -204,14 +207,16 @@ def _answers(
 def _pairs(
     examples: Sequence[Example], tuning: TuningConfig, lend: _Lender, turn: Turn
 ) -> tuple[dict[str, tuple[float, float]], Comparison]:
-    found = []
+    found, lengths = [], []
     for model in (lend.base, lend.tuned):
         with model() as loaded:
             sides = [
                 measure_answers(loaded, examples, answers, tuning, turn=turn)
                 for answers in ([e.answer for e in examples], [e.rejected for e in examples])
             ]
+            written = answer_examples(loaded, examples[:MOST_ANSWERED], tuning, turn=turn)
         found.append([(c[0], r[0]) for c, r in zip(*sides, strict=True)])
+        lengths.append(sum(len(loaded.tokenizer.encode(a)) for a in written) / len(written))
     before, after = ([float(c > r) for c, r in pairs] for pairs in found)
     gained = [float(a[0] - b[0] > a[1] - b[1]) for b, a in zip(found[0], found[1], strict=True)]
     margins = [sum(c - r for c, r in pairs) / len(pairs) for pairs in found]
@@ -219,5 +224,6 @@ def _pairs(
         "preferred": (sum(before) / len(before), sum(after) / len(after)),
         "gained": (float("nan"), sum(gained) / len(gained)),
         "margin": (margins[0], margins[1]),
+        "length": (lengths[0], lengths[1]),
     }
     return scores, compare_scores(before, after)

@@ -3,9 +3,8 @@
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
 instructions  a short text and a question about it, answered in one sentence. A few hundred rows
-              teach a small model the forms of its answers, not to answer as such: so the kinds of
-              question are those that it can answer anyway, and both parts ask in the same words;
-              texts, tasks, people and things are other ones in the part that is kept apart
+              teach a small model the form of answers, not to answer as such: so the part that is
+              kept apart asks for answers of the same forms, in other words, about other texts
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
               has answered, which the starter model itself finds likelier. Both have the same words,
               so that only their order tells
@@ -44,11 +43,6 @@ SIZES: Mapping[str, tuple[int, int]] = {
 N_CHOICE_QUESTIONS, N_CHOICES = 90, 4
 # Kinds of question whose answers stay right sentences with another word in them.
 _EXCHANGED = ("who", "colour", "count", "name")
-# Kinds of question that the starter model answers in more than half of all cases.
-_KNOWN_KINDS: Mapping[str, frozenset[str]] = {
-    "en": frozenset({"where", "what"}),
-    "zh": frozenset({"who", "where", "what"}),
-}
 # What no part needs for itself: words that both languages' templates use as grammar.
 _SHARED = frozenset({"colours", "numbers", "weather", "relatives"})
 
@@ -181,6 +175,7 @@ def _draw_question(
     lesson: LessonVoice,
     asks: Mapping[str, Sequence[Ask]] | None = None,
     n_facts: int = 12,
+    facts: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Question, dict[str, str]]:
     """A question about one fact, and the words of whoever asks; in its half's ways by default."""
     voice, half = lesson.voice, lesson.half
@@ -188,24 +183,29 @@ def _draw_question(
     if asks is None:
         # what is asked in one way only is asked in the part that is learned from
         asks = {name: book.asks[name][half::2] for name in book.asks}
+    if facts is None:
+        facts = {name: book.facts[name][half::2] for name in book.facts}
     found: list[StatedFact] = []
     while not found:
         found = [f for f in draw_facts(dice, voice, n_facts) if asks.get(f.fact.relation)]
     chosen = dice.pick(found)
     relation = chosen.fact.relation
-    sentence = render(dice.pick(book.facts[relation][half::2]), chosen.words, dice)
-    question = make_question(
-        dice.pick(asks[relation]), sentence, chosen.words, voice, fact=chosen.fact
-    )
+    sentence = render(dice.pick(facts[relation]), chosen.words, dice)
+    asked = dice.pick(asks[relation])
+    question = make_question(asked, sentence, chosen.words, voice, fact=chosen.fact)
     asker = dice.pick([n for n in voice.lexicon.names if n.word not in chosen.words.values()])
     return question, voice.grammar.person("B", asker)
 
 
 def _write_instruction(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]:
-    kinds, known = _KNOWN_KINDS[lesson.voice.language], lesson.voice.phrasebook.asks
-    asks = {name: [ask for ask in known[name][0::2] if ask.kind in kinds] for name in known}
+    book, others = lesson.voice.phrasebook, lesson_phrases()[lesson.voice.language, True].asks
+    # one way to say a thing is kept apart: from one or two ways nobody learns what they share
+    told = {name: book.facts[name] for name in others}
+    facts = {n: told[n][1:2] if lesson.half else (told[n][0], *told[n][2:]) for n in told}
+    forms = {name: {ask.answer for ask in asks} for name, asks in others.items()}
+    known = {name: [a for a in book.asks[name] if a.answer in forms[name]] for name in others}
     # three facts: half a word list has no more than three pets
-    question, _words = _draw_question(dice, lesson, asks, n_facts=3)
+    question, _words = _draw_question(dice, lesson, others if lesson.half else known, 3, facts)
     joined = f"{question.context}\n{question.question}"
     return {
         "instruction": dice.pick(lesson.phrases.tasks),

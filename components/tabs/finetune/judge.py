@@ -76,6 +76,7 @@ def build(ctx: AppContext) -> Parts:
                     min_width=0,
                 )
                 stop = gr.Button(t("finetune.stop"), elem_id="finetune-judge-stop", min_width=0)
+        with gr.Column(elem_classes=["figure"], min_width=0):
             rubric = gr.Textbox(
                 RUBRIC,
                 label=t("finetune.rubric"),
@@ -84,7 +85,6 @@ def build(ctx: AppContext) -> Parts:
                 max_lines=20,
                 elem_id="finetune-rubric",
             )
-        with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id="finetune-judge-said", look="heading")
             scores = build_number_matrix(words, elem_id="finetune-judge-scores")
             table = build_text_table(words, elem_id="finetune-judge-table")

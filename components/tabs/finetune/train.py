@@ -153,7 +153,8 @@ def wire_panel(
     refill = with_form(on.refill, DataSettings)
     refilled = [parts.objective, *(parts.form.controls[n] for n in ("epochs", "learning_rate"))]
     given = [parts.objective, *rows.inputs]
-    wire(tab.select, refill, given, refilled, **options).then(**_plan(on, head, inputs, parts, ctx))
+    opened = wire(tab.select, refill, given, refilled, **options)
+    wire(opened.then, on.plan, inputs, parts.outputs(), **options)
     # the model in the bar at the top is the base: another one there is another base here
     for event in (ctx.model_id.change, *(c.input for c in parts.form.inputs)):
         wire(
@@ -165,24 +166,8 @@ def wire_panel(
             **options,
         )
     tried = [parts.form.controls["trains"], parts.form.controls["train_on"]]
-    wire(parts.examples.example, on.example, [], tried, queue=False, **options).then(
-        **_plan(on, head, inputs, parts, ctx)
-    )
+    chosen = wire(parts.examples.example, on.example, [], tried, queue=False, **options)
+    wire(chosen.then, on.plan, inputs, parts.outputs(), **options)
     shown = [panels, parts.status, *live.outputs(choice)]
     wire(parts.start.click, on.begin, inputs, shown, **options)
     expose(on.start_run, "finetune_start")
-
-
-def _plan(
-    on: TrainHandlers, head: TabHead, inputs: list[Any], parts: Parts, ctx: AppContext
-) -> dict[str, Any]:
-    """The plan, as what comes after another event."""
-    from components.errors import guarded
-
-    return {
-        "fn": guarded(on.plan, parts.outputs(), head.card, ctx.words),
-        "inputs": inputs,
-        "outputs": [*parts.outputs(), head.card],
-        "show_progress": "hidden",
-        "api_visibility": "private",
-    }
