@@ -41,7 +41,7 @@ METHODS: tuple[Method, ...] = ("gradient", "integrated", "leave_one_out")
 COMPLETE = 0.02  # of f(e) - f(b): then the integral is fine enough
 FIRST_STEPS, MOST_STEPS = 16, 128
 ROWS_AT_ONCE, TOKENS_AT_ONCE = 4, 1_024
-PROBE_TOKENS = 32  # read first, to say what a pass over all of them will cost
+PROBE_TOKENS = 128  # read first, to say what a pass over all of them will cost
 # A pass with its gradient, in passes without: one back through activations, one through weights
 # is not needed.
 BACKWARD_PASSES = 2.0

@@ -310,10 +310,17 @@ class FormPanelHandlers:
         ends = self._ends(visit, settings)
         moved = {name: min(getattr(settings, name), end) for name, end in ends.items()}
         settings = dataclasses.replace(settings, **moved)
-        updates: list[Any] = [gr.update(maximum=ends[n], value=moved[n]) for n in ends]
+        updates: list[Any] = [self._bound(name, ends[name], moved[name]) for name in ends]
         if (played := self._plan.plays) in ends:
             updates.append({"index": moved[played], "count": ends[played] + 1})
         return *self._values(visit, settings), *updates
+
+    def _bound(self, name: str, end: int, value: int) -> Any:
+        """The control of a setting with a new end; one without a choice cannot be moved."""
+        field = next(f for f in dataclasses.fields(self._plan.kind) if f.name == name)
+        least = field.metadata["least"]
+        # Gradio refuses a slider of one value
+        return gr.update(maximum=max(end, least + 1), value=value, interactive=end > least)
 
     def _ends(self, visit: Visit, settings: Any) -> dict[str, int]:
         """The highest value of each bounded setting, in the loaded model."""

@@ -93,6 +93,7 @@ class PairVectors:
         products: (d,), query times key; their sum times `scale` is the score before any soft cap.
         scale: What the sum is multiplied by, 1 / sqrt(d) in most models.
         score: The product.
+        capped: The same after the soft cap, where the model has one.
         weight: After softmax over all keys of the query.
     """
 
@@ -102,6 +103,7 @@ class PairVectors:
     products: NDArray[np.float32]
     scale: float
     score: float
+    capped: float
     weight: float
 
 
@@ -281,13 +283,15 @@ def compute_pair(maps: AttentionMaps, layer: int, head: int, query: int, key: in
     shared = head // (maps.n_heads // maps.n_kv_heads)
     q, k = maps.queries[layer][head, query], maps.keys[layer][shared, key]
     products = q * k
-    scale = maps.attention.score_scale
+    scale, cap = maps.attention.score_scale, maps.attention.score_cap
+    score = float(products.sum() * scale)
     return PairVectors(
         query=q,
         key=k,
         value=maps.values[layer][shared, key],
         products=products,
         scale=scale,
-        score=float(products.sum() * scale),
+        score=score,
+        capped=score if cap is None else float(cap * np.tanh(score / cap)),
         weight=float(compute_patterns(maps, layer)[head, query, key]),
     )

@@ -93,6 +93,12 @@ def test_controls_end_where_the_loaded_model_ends(ctx):
             n_tokens = len(encode(getattr(settings, "text", "")))
             count = ends.get(field, n_tensors if field == "which" else n_tokens)
             assert update["maximum"] == update["value"] == count - 1, field
+            assert update["interactive"]
+    alone = dataclasses.replace(PANELS["blocks-weights"].plan.examples[0], search="final_norm")
+    *_, update = FormPanelHandlers(ctx, PANELS["blocks-weights"]).open(
+        None, None, gr.Request(), alone
+    )
+    assert (update["value"], update["maximum"], update["interactive"]) == (0, 1, False)
 
 
 def test_a_stepper_moves_its_control_and_ends_with_the_model(ctx):

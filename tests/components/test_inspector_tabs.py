@@ -186,11 +186,10 @@ def test_a_thinking_models_thoughts_end_where_one_says(asking):
     on, scene = StepHandlers(asking), Scene(ask=ask, request=NOBODY, settings=DIALS)
     walk = on.begin(scene)[-1]
     for letter in "<think>a":
-        walk = on.force(replace(scene, walk=walk, data={"id": 3 + ord(letter)}))[-1]
-    inside = on.refresh(replace(scene, walk=walk))
-    assert "in its thoughts" in inside[0]
+        walk = walk.force(3 + ord(letter))
+    assert "in its thoughts" in on.refresh(replace(scene, walk=walk))[0]
     for letter in "</think>":
-        walk = on.force(replace(scene, walk=walk, data={"id": 3 + ord(letter)}))[-1]
+        walk = walk.force(3 + ord(letter))
     assert "in the answer" in on.refresh(replace(scene, walk=walk))[0]
     assert on.refresh(replace(scene, walk=walk.go_to(8)))[0].count("in its thoughts") == 1
     ended = on.force_word(replace(scene, walk=walk, word="<|end|>"))[-1]

@@ -86,16 +86,29 @@ def test_right_to_left_text_runs_from_the_right(open_panel, served, text):
     page = open_panel("chips")
     type_text(page, text, len(served[1].store.bpe.encode(text)))
     page.wait_for_function("() => document.querySelector('#tokens-chips .chips').dir === 'rtl'")
-    lefts = page.locator("#tokens-chips .chip").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect().left)"
-    )
+    lefts = left_edges(page)
     assert len(lefts) == len(text)
     assert lefts == sorted(lefts, reverse=True)
     page.locator("#tokens-chips .chip").first.focus()
     page.keyboard.press("ArrowLeft")  # the key goes where the eye goes
     assert page.evaluate("document.activeElement.index") == 1
-    type_text(page, "abc " + text, len(served[1].store.bpe.encode("abc " + text)))
-    page.wait_for_function("() => document.querySelector('#tokens-chips .chips').dir === 'ltr'")
+    # in either line, numbers run to the right, and these letters to the left
+    for mixed, way in ((f"{text[:4]} 123", "rtl"), (f"xyz {text[:4]}", "ltr")):
+        type_text(page, mixed, len(served[1].store.bpe.encode(mixed)))
+        page.wait_for_function(
+            "way => document.querySelector('#tokens-chips .chips').dir === way", arg=way
+        )
+        lefts = left_edges(page)
+        assert len(lefts) == len(mixed)
+        runs = [lefts[:4], lefts[-3:]] if way == "rtl" else [lefts[-4:], lefts[:3]]
+        assert runs == [sorted(runs[0], reverse=True), sorted(runs[1])]
+
+
+def left_edges(page):
+    page.wait_for_timeout(300)
+    return page.locator("#tokens-chips .chip").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().left)"
+    )
 
 
 def test_ids_text_and_both_are_copied_whole(open_panel, served):

@@ -40,7 +40,9 @@ def test_perplexity_of_a_story_equals_that_of_transformers(smollm2_file, data_fo
     theirs = LlamaForCausalLM.from_pretrained(smollm2_file.parent, gguf_file=smollm2_file.name)
     total, count = sliding_nats(theirs.eval(), loaded.tokenizer.encode(text))
     assert (count, losses.n_left_out) == (len(losses.nats), 0)
-    assert losses.perplexity == pytest.approx(math.exp(total / count), abs=1e-4)
+    # 34.2543 and 34.2541 in float32: the two libraries round rotations differently
+    assert losses.mean_nats == pytest.approx(total / count, abs=2e-5)
+    assert losses.perplexity == pytest.approx(math.exp(total / count), rel=1e-4)
     short = text[:4_000]
     both = compute_token_losses(loaded, short).perplexity, compute_perplexity(loaded, short)
     assert both[0] == pytest.approx(both[1].perplexity, rel=1e-6)

@@ -32,13 +32,13 @@ from explorer.errors import Stopped
 from explorer.training.setup import recommended_setup
 
 EXAMPLES = (
-    "The quick brown fox jumps over the lazy dog.",
+    "The blue cat sat on the warm mat.",
     "1, 2, 3, 5, 8, 13, 21, 34",
     "def area(w, h):\n    return w * h",
 )
 TEST_FILE = "tests/explorer/attention_lab/test_costs_of_attention.py"
 MILLISECONDS = 1_000
-TRAINED_STEPS, POLL_S = 300, 1.0
+TRAINED_STEPS, VOCABULARY, POLL_S = 300, 512, 1.0
 ENDED = ("finished", "stopped", "failed", "interrupted", "broken")
 
 
@@ -133,8 +133,14 @@ class ExpertHandlers:
         """Train a small model with experts; its newest checkpoint is chosen when it ends."""
         ctx, locale, say = self._ctx, locale_of(request), self._ctx.words.say
         holder = ctx.owner_of(owner, request)
+        # byte pairs: a vocabulary of characters would know no others than its text has
         setup = replace(
-            recommended_setup("tiny"), name="experts", style="moe", n_steps=TRAINED_STEPS
+            recommended_setup("tiny"),
+            name="experts",
+            style="moe",
+            tokenizer="bpe",
+            vocab_size=VOCABULARY,
+            n_steps=TRAINED_STEPS,
         )
         with ctx.stops.armed(work_id(request, "experts")) as switch:
             *_, ready = ctx.runs.create(setup, holder, cancelled=switch.is_set)

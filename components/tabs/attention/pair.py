@@ -83,6 +83,11 @@ class PairHandlers:
             score=f"{found.score:.4f}",
             weight=f"{found.weight:.4f}",
         )
+        if found.capped != found.score:
+            capped = self._ctx.words.say(
+                locale_of(request), "attention.pair_capped", capped=f"{found.capped:.4f}"
+            )
+            said = f"{said} {capped}"
         parts = (found.query, found.key, found.products, found.value)
         cells = np.full((max(len(part) for part in parts), len(parts)), np.nan, np.float32)
         for column, part in enumerate(parts):  # a value may be narrower than a key

@@ -24,6 +24,7 @@ from explorer.attention_lab.patching import compute_patching
 from explorer.attention_maps import compute_attention, compute_patterns, read_ids
 from explorer.errors import ConfigError, WeightError
 from models import Trace
+from tests.explorer.attention_lab.conftest import open_tiny
 
 TEXT = "abcab abca, ab"
 
@@ -98,13 +99,24 @@ def test_rollout_multiplies_the_layers(llama):
     np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
 
 
-def test_the_vectors_of_a_pair_give_its_score_and_weight(llama):
+def test_the_vectors_of_a_pair_give_its_score_and_weight(llama, golden_folder):
     maps = compute_attention(llama, TEXT)
     pair = compute_pair(maps, 1, 4, 9, 3)
     trace = Trace(record=("blocks.1.attn.*",))
     llama.model(torch.tensor([maps.ids]), trace=trace)
     assert pair.score == pytest.approx(float(trace["blocks.1.attn.scores"][0, 4, 9, 3]), abs=1e-5)
     assert pair.weight == pytest.approx(float(trace["blocks.1.attn.pattern"][0, 4, 9, 3]), abs=1e-5)
+    assert pair.capped == pair.score
+    capped = open_tiny(golden_folder / "gemma2")
+    ids = capped.tokenizer.encode(TEXT)
+    trace = Trace(record=("blocks.0.attn.scores",))
+    capped.model(torch.tensor([ids]), trace=trace)
+    found = compute_pair(compute_attention(capped, TEXT), 0, 1, 9, 3)
+    expected = float(trace["blocks.0.attn.scores"][0, 1, 9, 3])
+    assert found.capped == pytest.approx(expected, abs=1e-5)
+    assert found.score != pytest.approx(expected, abs=1e-5)
+    trace = Trace(record=("blocks.1.attn.*",))
+    llama.model(torch.tensor([maps.ids]), trace=trace)
     assert np.array_equal(pair.value, trace["blocks.1.attn.v"][0, 2, 3].numpy())
     with pytest.raises(ConfigError, match="no token 99"):
         compute_pair(maps, 1, 4, 99, 0)
