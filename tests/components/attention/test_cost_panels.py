@@ -1,8 +1,12 @@
 """The panels of the lab that measure and count: ways, variants, cache, tiles, experts."""
 
+import dataclasses
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from components.tabs.attention import experts_handlers
 from components.tabs.attention.cache_handlers import CacheHandlers
 from components.tabs.attention.experts_handlers import ExpertHandlers
 from components.tabs.attention.flash_handlers import FlashHandlers
@@ -13,7 +17,8 @@ from explorer.attention_lab.experts import LayerSettings
 from explorer.attention_lab.variants import VariantSettings
 from explorer.attention_lab.ways_timing import WaySettings
 from explorer.errors import ConfigError
-from tests.components.attention.panel_calls import TEXT, check_drawer
+from explorer.run_records import PrepareStep
+from tests.components.attention.panel_calls import MOE, TEXT, check_drawer
 
 
 def test_nine_ways_are_measured(ctx, nobody):
@@ -110,3 +115,49 @@ def test_experts_are_shown_and_a_model_without_says_what_it_has(ctx, nobody):
     assert table["cells"][0][0] == f"{5 * 3 * 32 * 16 + 32 * 5:,}"
     check_drawer(ctx, *drawer)
     assert "qwen3-30b-a3b" in on.published(nobody)["rows"]
+
+
+class Runs:
+    """A training that ends after two looks, or once it is stopped."""
+
+    def __init__(self):
+        self.looks, self.setup, self.stopped = 0, None, False
+
+    def create(self, setup, owner, *, cancelled):
+        self.setup = setup
+        yield PrepareStep(what="ready", done=1.0, run_id="r1")
+
+    def start(self, run_id, owner):
+        assert run_id == "r1"
+
+    def stop(self, run_id, owner):
+        self.stopped = True
+
+    def view(self, run_id):
+        self.looks += 1
+        state = "finished" if self.looks > 2 else "running"
+        summary = SimpleNamespace(
+            id=run_id, name="experts", state=state, step=self.looks, n_steps=3, checkpoints=(0, 3)
+        )
+        return SimpleNamespace(summary=summary, config=SimpleNamespace(model=MOE))
+
+    def list(self, owner):
+        return (self.view("r1").summary,)
+
+
+def test_a_model_with_experts_is_trained_and_chosen(ctx, nobody, monkeypatch):
+    runs = Runs()
+    monkeypatch.setattr(experts_handlers, "POLL_S", 0.0)
+    on = ExpertHandlers(dataclasses.replace(ctx, runs=runs))
+    *states, (chosen, said) = on.train(None, nobody)
+    assert [state[1].partition(":")[2][:10] for state in states] == [" step 1 of", " step 2 of"]
+    assert (chosen.value, chosen.choices[0][1]) == ("run:r1@3", "run:r1@3")
+    assert "ended at step 3" in said
+    assert (runs.setup.style, runs.stopped) == ("moe", False)
+    states = on.train(None, nobody)
+    runs.looks = 0
+    next(states)
+    on.stop(nobody)
+    *_, last = states
+    assert runs.stopped
+    assert last[0].value == "run:r1@3"
