@@ -164,7 +164,8 @@
       const value = values[index];
       if (value === null || value === undefined || value === "") return;
       if (value === view.samples[index]) return;
-      const text = String(value);
+      if (value.count === 0) return;  // a picker, before a model is there
+      const text = String(value.index ?? value);
       if (text.length > view.limit) left_out = true;
       else address.searchParams.set(key, text);
     });

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 KINDS = ("sinusoidal", "learned")
 TERMS = ("content-content", "content-position", "position-content", "position-position")
 MOST_TOKENS = 64
+TOKEN = {"least": -1, "most": MOST_TOKENS - 1, "step": 1, "counts": "text tokens"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +141,10 @@ class SwapSettings:
     """
 
     text: str = field(default="The dog bit the man", metadata={"text": True})
-    first: int = field(default=1, metadata={"least": -1, "most": 63, "step": 1})
-    second: int = field(default=-1, metadata={"least": -1, "most": 63, "step": 1})
-    query: int = field(default=-1, metadata={"least": -1, "most": 63, "step": 1})
-    head: int = field(default=0, metadata={"least": 0, "most": 127, "step": 1})
+    first: int = field(default=1, metadata=TOKEN)
+    second: int = field(default=-1, metadata=TOKEN)
+    query: int = field(default=-1, metadata=TOKEN)
+    head: int = field(default=0, metadata={"least": 0, "most": 127, "step": 1, "counts": "heads"})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from explorer.continuations import WrittenToken, write_on
@@ -136,7 +137,7 @@ def compute_beam_tree(
     decode = loaded.tokenizer.decode
     return BeamTree(
         model_name=loaded.info.name,
-        nodes=_name_nodes(loaded, found),
+        nodes=name_nodes(found, partial(label_of, loaded.tokenizer)),
         texts=tuple(
             BeamText(decode(list(b.ids)), len(b.ids), b.log_probability, b.score)
             for b in found.beams
@@ -146,7 +147,13 @@ def compute_beam_tree(
     )
 
 
-def _name_nodes(loaded: LoadedModel, found: BeamResult) -> tuple[TreeNode, ...]:
+def name_nodes(found: BeamResult, label: Callable[[int], str]) -> tuple[TreeNode, ...]:
+    """The candidates of a search with their texts, and which of them the best text went through.
+
+    Args:
+        found: The search.
+        label: Text of a token.
+    """
     best: set[int] = set()
     at = found.beams[0].node if found.beams else None
     while at is not None:
@@ -154,7 +161,7 @@ def _name_nodes(loaded: LoadedModel, found: BeamResult) -> tuple[TreeNode, ...]:
         at = found.nodes[at].parent
     return tuple(
         TreeNode(
-            label_of(loaded.tokenizer, node.id),
+            label(node.id),
             node.parent,
             node.depth,
             node.log_probability,

@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 
 WAYS = ("pairing", "linear", "dynamic", "yarn", "windows")
 LEAST_TOKENS = 4
+# Facts and questions; what is written after the last one shows whether the model found the fact.
+FIRST_TEXT = (
+    "It is a sunny afternoon. Tina is on the farm. Oliver has six sandwiches. Oliver is sitting in "
+    "the field. Dan put on a green belt this morning. Oliver's best friend is Tina.\n"
+    "Who has six sandwiches? Oliver has six sandwiches.\n"
+    "Who is wearing a green belt? Dan is wearing a green belt.\n"
+    "Where is Tina?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +59,13 @@ class BrokenSettings:
         way: In place of the model's own rotation.
         factor: Of `linear`, `dynamic` and `yarn`.
         text: What is read; it is repeated until there are enough tokens.
-        n_tokens: So many are read.
+        n_tokens: So many are read, the last of them.
         n_new: Tokens that are written after them.
     """
 
     way: str = field(default="pairing", metadata={"choices": WAYS, "dial": True})
     factor: float = field(default=2.0, metadata={"least": 1.0, "most": 16.0, "step": 0.5})
-    text: str = field(
-        default="The blue cat sat on the warm mat. The old dog slept under the tree. ",
-        metadata={"text": True},
-    )
+    text: str = field(default=FIRST_TEXT, metadata={"text": True})
     n_tokens: int = field(default=128, metadata={"least": 8, "most": 1_024, "step": 8})
     n_new: int = field(default=12, metadata={"least": 0, "most": 32, "step": 1})
 
@@ -87,6 +92,12 @@ class BrokenReading:
     def perplexities(self) -> tuple[float, float]:
         """Exp of the mean loss: own, broken."""
         return float(np.exp(self.own.mean())), float(np.exp(self.broken.mean()))
+
+    @property
+    def perplexities_beyond(self) -> tuple[float, float] | None:
+        """The same of the tokens beyond the trained length; None where there are none."""
+        own, broken = self.own[self.trained_length - 1 :], self.broken[self.trained_length - 1 :]
+        return (float(np.exp(own.mean())), float(np.exp(broken.mean()))) if len(own) else None
 
 
 def compute_broken_reading(
@@ -266,8 +277,9 @@ class _Reader:
 def _repeat(loaded: LoadedModel, text: str, n_tokens: int) -> list[int]:
     if not text:
         raise ConfigError("there is no text; type some", code="text-empty")
+    wanted = max(n_tokens, LEAST_TOKENS)
     ids = loaded.tokenizer.encode(text)
-    while len(ids) < max(n_tokens, LEAST_TOKENS):
-        text = text + text
+    while len(ids) < wanted:
+        text = f"{text}\n\n{text}"
         ids = loaded.tokenizer.encode(text)
-    return list(ids[: max(n_tokens, LEAST_TOKENS)])
+    return list(ids[-wanted:])  # its end: what is written goes on from there

@@ -15,7 +15,6 @@ from explorer.training.events import Evaluated, Failed, Sampled, Saved, Scored, 
 from explorer.training.history import RunHistory, choose_points
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
-from models.counting import count_parameters
 
 # Points of one answer of the polled route: with six columns about 15 KB.
 MOST_POINTS = 300
@@ -167,7 +166,7 @@ def make_summary(
         training_loss=evaluated.training_loss if evaluated else None,
         validation_loss=evaluated.validation_loss if evaluated else None,
         text_name=config.data.text_name,
-        n_parameters=count_parameters(config.model).unique,
+        n_parameters=config.n_parameters,
         place=place,
         checkpoints=run.checkpoint_steps(),
         objective=config.objective,

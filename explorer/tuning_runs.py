@@ -20,15 +20,17 @@ from explorer.run_records import RunSummary
 from explorer.runs import Runs
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import TuningPart
+from explorer.training.translation_setup import TRANSLATION
 from explorer.training.tuning_config import TuningConfig
 from explorer.training.tuning_setup import TuningSetup
 from explorer.tuning_data import DataSets, DataSettings, DataView
 
 if TYPE_CHECKING:
     from explorer.training.learner import LoadedClassifier
+    from explorer.tuning_scores import Turn
     from models.loading import LoadedModel
 
-PRETRAIN = "pretrain"
+OTHERS = ("pretrain", TRANSLATION)  # objectives that begin from nothing
 
 
 class ModelSource(Protocol):
@@ -109,7 +111,7 @@ class TuningRuns:
 
     def list(self, owner: str) -> tuple[RunSummary, ...]:
         """The visitor's runs of fine-tuning, newest first."""
-        return tuple(s for s in self._runs.list(owner) if s.objective != PRETRAIN)
+        return tuple(s for s in self._runs.list(owner) if s.objective not in OTHERS)
 
     def tuning(self, run_id: str) -> TuningConfig:
         """What a run does besides what every run does.
@@ -118,6 +120,14 @@ class TuningRuns:
             JobError: It is not there, or no fine-tuning.
         """
         return self._config(run_id)[1]
+
+    def name(self, run_id: str) -> str:
+        """What its owner calls a run.
+
+        Raises:
+            JobError: It is not there.
+        """
+        return self._runs.view(run_id).summary.name
 
     def objective(self, run_id: str) -> str:
         """What a run learns.
@@ -172,9 +182,40 @@ class TuningRuns:
         is_kept = best is not None and best in summary.checkpoints
         return best if is_kept and best is not None else summary.checkpoints[-1]
 
+    def answer_both(
+        self, run_id: str, step: int, examples: Sequence[Example], owner: str, turn: Turn
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Let the base and a checkpoint answer the same questions.
+
+        Args:
+            run_id: The run.
+            step: Of the checkpoint.
+            examples: The questions.
+            owner: Id of the visitor.
+            turn: Entered for each pass.
+
+        Returns:
+            Answers of the base, and those of the checkpoint.
+
+        Raises:
+            ExplorerError: The run or a model is not there, or it writes no answers.
+        """
+        from explorer.tuning_scores import answer_examples
+
+        tuning = self.tuning(run_id)
+        if tuning.labels:
+            raise JobError(
+                "a classifier writes no answers; choose another run", code="tune-no-answers"
+            )
+        found = []
+        for source in (tuning.base, self._runs.checkpoint_source(run_id, step)):
+            with self._store.lease(source, owner) as loaded:
+                found.append(answer_examples(loaded, examples, tuning, turn=turn))
+        return found[0], found[1]
+
     def lineage(self, owner: str) -> tuple[LineageNode, ...]:
         """All models of a visitor's runs, each below the one that it began from."""
-        return arrange_lineage(self._runs.list(owner))
+        return arrange_lineage([s for s in self._runs.list(owner) if s.objective != TRANSLATION])
 
     def _config(self, run_id: str) -> tuple[RunConfig, TuningConfig]:
         config = self._runs.view(run_id).config

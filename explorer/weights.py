@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,16 +21,31 @@ from numpy.typing import NDArray
 
 from explorer.errors import ConfigError
 from explorer.number_formats import split_dtype
+from models.gguf_steps import StoredTensor, measure_stored
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from models.config import ModelConfig
+    from models.gguf_file import GgufFile
     from models.loading import LoadedModel
+
+__all__ = [
+    "StoredTensor",
+    "WeightSettings",
+    "WeightSummary",
+    "WeightView",
+    "compute_singular_values",
+    "compute_weight_view",
+    "find_stored_kinds",
+    "find_tensors",
+    "measure_stored_tensor",
+]
 
 MOST_LISTED = 50
 MOST_SINGULAR = 2_048  # rows or columns of the product; beyond it a page would wait for minutes
 N_BINS = 81
+WHICH = {"least": 0, "most": 4_999, "step": 1, "counts": "tensors"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +58,7 @@ class WeightSettings:
     """
 
     search: str = field(default="blocks.0.", metadata={"text": True})
-    which: int = field(default=1, metadata={"least": 0, "most": 4_999, "step": 1})
+    which: int = field(default=1, metadata=WHICH)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +127,7 @@ def compute_weight_view(
         ConfigError: No tensor has such a name.
     """
     tensors = {name: t for name, t in loaded.model.state_dict().items() if t.numel()}
-    words = settings.search.split()
-    found = [name for name in tensors if all(word in name for word in words)]
+    found = find_tensors(loaded, settings.search)
     if not found:
         some = ", ".join(list(tensors)[:3])
         raise ConfigError(
@@ -135,6 +150,18 @@ def compute_weight_view(
         singular_values=compute_singular_values(values),
         int8_error=_int8_error(values),
     )
+
+
+def find_tensors(loaded: LoadedModel, search: str) -> list[str]:
+    """Names of the tensors whose name has all words of a search.
+
+    Args:
+        loaded: Any model.
+        search: Parts of a name between spaces.
+    """
+    words = search.split()
+    tensors = loaded.model.state_dict()
+    return [n for n, t in tensors.items() if t.numel() and all(word in n for word in words)]
 
 
 def _summarise(name: str, tensor: Tensor, stored: str) -> WeightSummary:
@@ -185,25 +212,46 @@ def find_stored_kinds(source: str, config: ModelConfig) -> Mapping[str, str]:
         source: What was loaded.
         config: The model.
     """
+    with _open_gguf(source) as file:
+        if file is None:
+            return {}
+        return {ours: file.tensors[name].kind.name for ours, name in _names(file, config)}
+
+
+def measure_stored_tensor(source: str, config: ModelConfig, name: str) -> StoredTensor | None:
+    """How a GGUF file stores a tensor, and what its rounding costs; None where there is no file.
+
+    Args:
+        source: What was loaded.
+        config: The model.
+        name: Of the tensor, in the model.
+    """
+    with _open_gguf(source) as file:
+        theirs = {} if file is None else dict(_names(file, config))
+        return measure_stored(file, theirs[name]) if file is not None and name in theirs else None
+
+
+@contextmanager
+def _open_gguf(source: str) -> Iterator[GgufFile | None]:
     from models.gguf_file import GgufFile
-    from models.registry import find_gguf_family
     from models.sources import find_local
 
     resolved = find_local(split_dtype(source)[0])
     if resolved is None or resolved.kind != "gguf":
-        return {}
+        yield None
+        return
     with GgufFile(resolved.path) as file:
-        family = find_gguf_family(file.architecture)
-        assert family.gguf is not None, "found by its GGUF layout"
-        rules = family.gguf.rules(config).rules
-        kinds = {name: tensor.kind.name for name, tensor in file.tensors.items()}
-    return dict(_match(rules, kinds, config.n_layers))
+        yield file
 
 
-def _match(rules: object, kinds: Mapping[str, str], n_layers: int) -> Iterator[tuple[str, str]]:
-    """Our name -> kind, for every layer of every rule."""
-    for rule in rules:  # type: ignore[attr-defined]
-        for layer in range(n_layers if "{i}" in rule.theirs else 1):
+def _names(file: GgufFile, config: ModelConfig) -> Iterator[tuple[str, str]]:
+    """Our name -> the file's, for every layer of every rule."""
+    from models.registry import find_gguf_family
+
+    family = find_gguf_family(file.architecture)
+    assert family.gguf is not None, "found by its GGUF layout"
+    for rule in family.gguf.rules(config).rules:
+        for layer in range(config.n_layers if "{i}" in rule.theirs else 1):
             theirs = rule.theirs.replace("{i}", str(layer))
-            if theirs in kinds:
-                yield from ((n.replace("{i}", str(layer)), kinds[theirs]) for n in rule.targets)
+            if theirs in file.tensors:
+                yield from ((name.replace("{i}", str(layer)), theirs) for name in rule.targets)

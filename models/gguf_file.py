@@ -143,6 +143,26 @@ class GgufFile:
         """
         import numpy as np
 
+        rows, tensor = self.raw(name), self.tensors[name]
+        plain = _PLAIN_KINDS.get(tensor.kind.name)
+        if plain is not None:
+            return rows.view(np.dtype(plain)).astype(np.float32).reshape(tensor.shape)
+        try:
+            return _dequantize(rows, tensor.kind).reshape(tensor.shape)
+        except NotImplementedError as error:
+            raise _unknown_kind(self.path, name, tensor.kind.name) from error
+
+    def raw(self, name: str) -> np.ndarray:
+        """The bytes of one tensor, (rows, bytes) uint8; a view of the file, valid until `close`.
+
+        Args:
+            name: A key of `tensors`.
+
+        Raises:
+            WeightError: There is no such tensor.
+        """
+        import numpy as np
+
         if name not in self.tensors:
             raise WeightError(
                 f"Asked for tensor {name!r} of {self.path.name}, which holds {len(self.tensors)} "
@@ -152,15 +172,8 @@ class GgufFile:
                 problem=f"no tensor {name}",
             )
         tensor = self.tensors[name]
-        raw = np.frombuffer(self._data, np.uint8, tensor.n_bytes, tensor.offset)
-        plain = _PLAIN_KINDS.get(tensor.kind.name)
-        if plain is not None:
-            return raw.view(np.dtype(plain)).astype(np.float32).reshape(tensor.shape)
-        try:
-            rows = raw.reshape(math.prod(tensor.shape[:-1]), -1)
-            return _dequantize(rows, tensor.kind).reshape(tensor.shape)
-        except NotImplementedError as error:
-            raise _unknown_kind(self.path, name, tensor.kind.name) from error
+        content = np.frombuffer(self._data, np.uint8, tensor.n_bytes, tensor.offset)
+        return content.reshape(math.prod(tensor.shape[:-1]), -1)
 
     def close(self) -> None:
         """Unmap the file. Arrays that `read` returned stay valid: they are copies."""

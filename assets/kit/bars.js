@@ -1,7 +1,7 @@
 // A list of bars: a label, its bar, its number.
 //
-// props.value: {bars: [{label, value, note?}], unit?, max?, digits?}. With the unit '%' a value is a
-// share from 0 to 1. The longest bar stands for `max`, or for the largest value where none is given.
+// props.value: {bars: [{label, value, note?}], unit?, max?, digits?, named?}. With the unit '%' a
+// value is a share from 0 to 1; named bars have names, which wrap, in place of tokens. The longest bar stands for `max`, or for the largest value where none is given.
 // Event, when props.clickable: 'bar_click' {index}.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const list = element.querySelector('.list'), empty = element.querySelector('.empty');
@@ -29,9 +29,10 @@ function update() {
   const most = value.max ?? Math.max(...bars.map(bar => Math.abs(bar.value)), 0);
   while (list.children.length > bars.length) list.lastChild.remove();
   while (list.children.length < bars.length) list.append(build());
+  list.classList.toggle('named', Boolean(value.named));
   bars.forEach((bar, i) => {
     const [label, track, number] = list.children[i].children;
-    label.replaceChildren(node('bdi', {}, kit.visible(bar.label)));
+    label.replaceChildren(node('bdi', {}, kit.visible(bar.label, !value.named)));
     label.title = kit.quoted(bar.label);
     if (bar.note) label.append(node('small', {text: bar.note}));
     const share = most ? Math.min(1, Math.abs(bar.value) / most) : 0;

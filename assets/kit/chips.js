@@ -24,6 +24,11 @@ const panel = floating ? popover : readout;
 // --- one chip ------------------------------------------------------------------------------------
 const identity = unit => unit.ids.join(' ') || unit.t;  // a server tells no ids
 
+const LEFTWARD = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
+/** The way that its letters run, and numbers; other signs run as what is around them. */
+const wayOf = text => (LEFTWARD.test(text) && !/^\p{N}+$/u.test(text) ? 'rtl' : /[\p{L}\p{N}]/u.test(text) ? 'ltr' : '');
+
 function build(unit) {
   const chip = node('span', {cls: 'chip', role: 'option', tabindex: '-1'});
   chip.append(kit.visible(unit.t));
@@ -36,6 +41,7 @@ function build(unit) {
   const holder = node('span', {cls: 'unit'}, chip);
   if (unit.t.includes('\n')) holder.append(node('br'));
   holder.unit = unit;
+  if (!unit.special) holder.dataset.way = wayOf(unit.t);
   return holder;
 }
 
@@ -94,6 +100,8 @@ function update() {
   if (rest) due ||= setTimeout(() => { due = 0; update(); });
   const way = direction();
   if (box.dir !== way) box.dir = way;  // even the same one anew costs the styles of all chips
+  const both = box.querySelector('[data-way=rtl]') !== null;
+  if (box.classList.contains('both') !== both) box.classList.toggle('both', both);
   chips = Array.from(box.children, holder => holder.firstChild);
   chips.forEach((chip, i) => { chip.index = i; });
   if (moved && props.mode === 'weight') undressed = Math.min(undressed, head);  // `weigh` dresses them
@@ -152,8 +160,7 @@ function group() {
 /** The text runs the way of its first letter. */
 function direction() {
   const letter = units.filter(unit => !unit.special).map(unit => unit.t).join('').match(/\p{L}/u)?.[0];
-  const leftward = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
-  return letter && leftward.test(letter) ? 'rtl' : 'ltr';
+  return letter && LEFTWARD.test(letter) ? 'rtl' : 'ltr';
 }
 
 function select(index) {

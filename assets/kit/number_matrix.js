@@ -1,7 +1,8 @@
 // A table of numbers with labelled rows and columns; the twin of a figure.
 //
 // props.value: {rows: [text], cols: [text], cells: [[number | text | null]], digits?, corner?,
-// tokens?: [index of a column whose text is that of tokens], shade?: number that stands for the
+// tokens?: [index of a column whose text is that of tokens], wide?: texts wrap in place of being
+// cut, shade?: number that stands for the
 // darkest cell, selected_row?}. null is a masked cell. Spaces can be seen in the text of tokens only.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
@@ -40,6 +41,7 @@ function update() {
   value = kit.plain(props.value);
   part('pane').hidden = part('foot').hidden = !value;
   if (!value) return;
+  part('pane').classList.toggle('wide', Boolean(value.wide));
   const corner = node('td', {cls: 'corner', text: value.corner ?? ''});
   const named = value.rows.length > 0;
   part('columns').replaceChildren(...(named ? [corner] : []), ...value.cols.map(heading));

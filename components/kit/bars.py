@@ -17,7 +17,8 @@ def build_bar_list(
 
     Its value is `{"bars": [{"label": text, "value": number, "note": text}], "unit": text}`, with
     optional `"max"` (what the longest bar stands for; the largest value if not given) and
-    `"digits"`. With the unit `%` a value is a share from 0 to 1.
+    `"digits"`, `"named"` (labels are names and wrap, in place of tokens). With the unit `%` a value
+    is a share from 0 to 1.
 
     Event `bar_click` where it is clickable: `event.index`.
 

@@ -1,9 +1,13 @@
 """A beam search as a tree: a column for each token, lines from parents to children."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import gradio as gr
 
 from components.kit.views import build_view
 from components.text import Words
+from explorer.beam_tree import TreeNode
 
 _TEMPLATE = """
 <div class="empty"></div>
@@ -25,3 +29,27 @@ def build_beam_tree(words: Words, *, elem_id: str) -> gr.HTML:
         The component.
     """
     return build_view("beam_tree", words, template=_TEMPLATE, elem_id=elem_id, target=elem_id)
+
+
+def make_tree(root: str, nodes: Sequence[TreeNode]) -> dict[str, Any]:
+    """The value of the view.
+
+    Args:
+        root: What all texts begin with.
+        nodes: Candidates, parents before children.
+    """
+    return {
+        "root": root,
+        "nodes": [
+            {
+                "t": node.label,
+                "up": node.parent,
+                "d": node.depth,
+                "p": round(node.log_probability, 5),
+                "s": round(node.total, 5),
+                "is": node.status,
+                "best": node.best,
+            }
+            for node in nodes
+        ],
+    }

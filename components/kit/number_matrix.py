@@ -26,7 +26,8 @@ def build_number_matrix(
     "digits": 4}`; None is a masked cell, and `rows` may be empty. Optional: `"corner"` (the heading
     of the row labels), `"tokens"` (the columns whose text is that of tokens, as `[0]`: spaces in it
     are drawn as dots, in all other text they stay spaces), `"shade"` (the number that the fullest
-    colour stands for; cells are not coloured without it) and `"selected_row"`.
+    colour stands for; cells are not coloured without it), `"wide"` (texts wrap in place of being
+    cut) and `"selected_row"`.
 
     Args:
         words: The sentences of the page.

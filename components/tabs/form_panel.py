@@ -32,10 +32,12 @@ from components.kit.line import build_line
 from components.kit.number_matrix import MOST_TABLE_ROWS, build_number_matrix
 from components.kit.page_style import build_page_style
 from components.kit.plotly_panel import build_plotly_panel
+from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
 from components.tabs.panel_plan import (
     EXAMPLES,
     LOADED,
+    OwnPanel,
     Panel,
     PanelPlan,
     TableTwin,
@@ -44,6 +46,7 @@ from components.tabs.panel_plan import (
 )
 from components.tabs.tab import TabHead
 from components.text import Words, locale_of
+from explorer.choice_counts import count_choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,7 @@ class FormPanel:
     form: Form
     examples: gr.HTML
     said: gr.HTML
+    stepper: gr.HTML | None
     views: Mapping[str, gr.HTML]
     working: Working
     opened: gr.State
@@ -64,8 +68,15 @@ class FormPanel:
         drawer = self.working
         return [self.said, *self.views.values(), drawer.facts, drawer.table, drawer.exports]
 
+    def bounded(self) -> list[Any]:
+        """Controls that end where the loaded model ends, and the stepper of one of them."""
+        controls = [self.form.controls[name] for name in self.plan.bounded]
+        return [*controls, self.stepper] if self.plan.plays in self.plan.bounded else controls
 
-def build_form_tab(ctx: AppContext, head: TabHead, tab: str, panels: Sequence[Panel]) -> None:
+
+def build_form_tab(
+    ctx: AppContext, head: TabHead, tab: str, panels: Sequence[Panel | OwnPanel]
+) -> None:
     """Build the panels of a tab as inner tabs, and connect their events.
 
     The words `<tab>.<panel>.title` must exist.
@@ -78,14 +89,19 @@ def build_form_tab(ctx: AppContext, head: TabHead, tab: str, panels: Sequence[Pa
     """
     build_page_style("form_panel")
     built: list[tuple[Panel, gr.Tab, FormPanel]] = []
+    own: list[tuple[Callable[[TabHead, gr.Tab], None], gr.Tab]] = []
     with gr.Tabs(elem_id=f"{tab}-panels", overflow_behavior="wrap") as row:
         for panel in panels:
-            name = panel.plan.name
-            with gr.Tab(ctx.words.t(f"{panel.plan.prefix}.title"), id=name) as inner:
-                built.append((panel, inner, build_form_panel(ctx, panel.plan)))
-    ctx.address.register_panels(tab, row, [panel.plan.name for panel in panels])
+            with gr.Tab(ctx.words.t(f"{tab}.{panel.name}.title"), id=panel.name) as inner:
+                if isinstance(panel, OwnPanel):
+                    own.append((panel.build(ctx), inner))
+                else:
+                    built.append((panel, inner, build_form_panel(ctx, panel.plan)))
+    ctx.address.register_panels(tab, row, [panel.name for panel in panels])
     for panel, inner, parts in built:
         _wire(ctx, head, inner, parts, panel)
+    for connect, inner in own:
+        connect(head, inner)
 
 
 def build_form_panel(ctx: AppContext, plan: PanelPlan) -> FormPanel:
@@ -105,6 +121,7 @@ def build_form_panel(ctx: AppContext, plan: PanelPlan) -> FormPanel:
             form = build_form(words, plan.kind, prefix=plan.prefix, elem_id=plan.element("set"))
         with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id=plan.element("said"), look="text")
+            stepper = _build_stepper(words, plan) if plan.plays else None
             views = {view.name: _build_view(ctx, plan, view) for view in plan.views}
             working = build_working(
                 words,
@@ -114,7 +131,7 @@ def build_form_panel(ctx: AppContext, plan: PanelPlan) -> FormPanel:
             )
     build_note(words, f"{plan.prefix}.look_for", elem_id=plan.element("note"))
     _register(ctx, plan, form)
-    return FormPanel(plan, form, examples, said, views, working, gr.State(False), start)
+    return FormPanel(plan, form, examples, said, stepper, views, working, gr.State(False), start)
 
 
 def _build_start(words: Words, plan: PanelPlan) -> gr.Dropdown:
@@ -127,6 +144,12 @@ def _build_start(words: Words, plan: PanelPlan) -> gr.Dropdown:
         info=words.t(f"{plan.prefix}.start_info"),
         elem_id=plan.element("start"),
     )
+
+
+def _build_stepper(words: Words, plan: PanelPlan) -> gr.HTML:
+    setting = next(f for f in dataclasses.fields(plan.kind) if f.name == plan.plays)
+    first = {"index": setting.default, "count": setting.metadata["most"] + 1}
+    return build_stepper(words, elem_id=plan.element("play"), value=first)
 
 
 def _build_view(ctx: AppContext, plan: PanelPlan, view: ViewPlan) -> gr.HTML:
@@ -169,17 +192,35 @@ def _wire(ctx: AppContext, head: TabHead, tab: gr.Tab, panel: FormPanel, parts: 
     options["trigger_mode"] = "always_last"
     inputs = [ctx.model_id, ctx.owner, *panel.form.inputs]
     opening = with_form(on.open, panel.plan.kind)
-    wire(tab.select, opening, inputs, [panel.opened, *panel.outputs()], **options)
-    changes = [control.change for control in panel.form.inputs]
-    if panel.plan.reads_model:
-        changes.append(ctx.model_id.change)
+    shown = [*panel.outputs(), *panel.bounded()]
+    wire(tab.select, opening, inputs, [panel.opened, *shown], **options)
+    text = panel.form.controls.get(panel.plan.text) if panel.plan.bounded else None
+    changes = [c.change for c in panel.form.inputs if c is not text]
     again = with_form(on.again, panel.plan.kind)
     wire(changes, again, [panel.opened, *inputs], panel.outputs(), **options)
+    others = [] if text is None else [text.change]  # another text has another number of tokens
+    if panel.plan.reads_model:
+        others.append(ctx.model_id.change)
+    if others:
+        anew = with_form(on.anew, panel.plan.kind)
+        wire(others, anew, [panel.opened, *inputs], shown, **options)
+    if panel.stepper is not None:
+        _wire_stepper(panel, on, options)
     wire(panel.examples.example, on.example, [], panel.form.inputs, queue=False, **options)
     if panel.start is not None:
         chosen = [panel.start, ctx.model_id, ctx.owner]
         wire(panel.start.input, on.begin, chosen, panel.form.inputs, **options)
     expose(on.for_programs(), f"{panel.plan.tab}_{panel.plan.name}")
+
+
+def _wire_stepper(panel: FormPanel, on: FormPanelHandlers, options: Mapping[str, Any]) -> None:
+    """The stepper moves its control, and follows it."""
+    stepper, plays = panel.stepper, panel.plan.plays
+    control = panel.form.controls[plays]
+    assert stepper is not None, "built where the plan plays"
+    wire(stepper.step, on.play, [], [control], queue=False, **options)
+    follow = "(place, now) => ({...now, index: place})"
+    control.change(None, [control, stepper], [stepper], js=follow, api_visibility="private")
 
 
 class FormPanelHandlers:
@@ -198,7 +239,7 @@ class FormPanelHandlers:
         self, model_id: str | None, owner: str | None, request: gr.Request, settings: Any
     ) -> tuple[Any, ...]:
         """Show what is set, when the panel is opened."""
-        return True, *self._values(self._visit(model_id, owner, request), settings)
+        return True, *self._anew(self._visit(model_id, owner, request), settings)
 
     def again(
         self,
@@ -212,6 +253,24 @@ class FormPanelHandlers:
         if not opened:
             return tuple(gr.skip() for _ in range(len(self._plan.views) + 4))
         return self._values(self._visit(model_id, owner, request), settings)
+
+    def anew(
+        self,
+        opened: bool,
+        model_id: str | None,
+        owner: str | None,
+        request: gr.Request,
+        settings: Any,
+    ) -> tuple[Any, ...]:
+        """Show another model or text: some controls end elsewhere now."""
+        if not opened:
+            n_bounded = len(self._plan.bounded) + (self._plan.plays in self._plan.bounded)
+            return tuple(gr.skip() for _ in range(len(self._plan.views) + 4 + n_bounded))
+        return self._anew(self._visit(model_id, owner, request), settings)
+
+    def play(self, event: gr.EventData) -> int:
+        """Move the control that is played."""
+        return int(event._data["index"])
 
     def example(self, event: gr.EventData) -> tuple[Any, ...]:
         """Set all controls to those of an example."""
@@ -245,6 +304,34 @@ class FormPanelHandlers:
             "rows": list(table.rows),
             "cells": [[_plain_cell(cell) for cell in row] for row in table.cells],
         }
+
+    def _anew(self, visit: Visit, settings: Any) -> tuple[Any, ...]:
+        """All views, and for each bounded control where it ends."""
+        ends = self._ends(visit, settings)
+        moved = {name: min(getattr(settings, name), end) for name, end in ends.items()}
+        settings = dataclasses.replace(settings, **moved)
+        updates: list[Any] = [self._bound(name, ends[name], moved[name]) for name in ends]
+        if (played := self._plan.plays) in ends:
+            updates.append({"index": moved[played], "count": ends[played] + 1})
+        return *self._values(visit, settings), *updates
+
+    def _bound(self, name: str, end: int, value: int) -> Any:
+        """The control of a setting with a new end; one without a choice cannot be moved."""
+        field = next(f for f in dataclasses.fields(self._plan.kind) if f.name == name)
+        least = field.metadata["least"]
+        # Gradio refuses a slider of one value
+        return gr.update(maximum=max(end, least + 1), value=value, interactive=end > least)
+
+    def _ends(self, visit: Visit, settings: Any) -> dict[str, int]:
+        """The highest value of each bounded setting, in the loaded model."""
+        bounded = self._plan.bounded
+        if not bounded:
+            return {}
+        text, wanted = getattr(settings, self._plan.text, ""), tuple(set(bounded.values()))
+        with visit.lease() as loaded:
+            counts = count_choices(loaded, wanted, text)
+        fields = {f.name: f.metadata for f in dataclasses.fields(self._plan.kind)}
+        return {name: min(counts[what] - 1, fields[name]["most"]) for name, what in bounded.items()}
 
     def _visit(self, model_id: str | None, owner: str | None, request: gr.Request) -> Visit:
         return Visit(
@@ -295,6 +382,7 @@ def make_matrix(table: TableTwin, most: int = MOST_TABLE_ROWS) -> dict[str, Any]
         "cols": list(table.columns),
         "cells": [[_plain_cell(cell) for cell in row] for row in table.cells[:most]],
         "digits": table.digits,
+        "wide": True,
     }
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import gradio as gr
 
 from components.context import AppContext
+from components.tabs.tab import TabHead
 from components.text import Words
 
 ViewKind = Literal["chart", "matrix", "bars", "text", "other"]
@@ -48,6 +50,8 @@ class PanelPlan:
         reads_model: Whether it shows the loaded model, so that another one changes it.
         starts: Names of ready settings to choose from; `loaded` stands for the loaded model. The
             words `<prefix>.start`, `.start_info` and `.start.loaded` go with them.
+        text: The setting that decides, with the model, how many there are of something.
+        plays: A whole number of the settings that a stepper with a play button moves; "" has none.
     """
 
     prefix: str
@@ -58,6 +62,14 @@ class PanelPlan:
     test: str
     reads_model: bool = False
     starts: Sequence[str] = ()
+    text: str = "text"
+    plays: str = ""
+
+    @property
+    def bounded(self) -> Mapping[str, str]:
+        """Setting -> what the loaded model has so many of: `counts` in its field's metadata."""
+        found = {f.name: f.metadata.get("counts", "") for f in dataclasses.fields(self.kind)}
+        return {name: counts for name, counts in found.items() if counts}
 
     @property
     def tab(self) -> str:
@@ -175,3 +187,22 @@ class Panel:
     plan: PanelPlan
     show: Show
     start: Start | None = None
+
+    @property
+    def name(self) -> str:
+        """Its id, within the tab."""
+        return self.plan.name
+
+
+@dataclass(frozen=True)
+class OwnPanel:
+    """A panel that is more than a form: it builds itself.
+
+    Args:
+        name: Its id, within the tab.
+        build: Builds it, without its events; returns what connects them, given the head of the tab
+            and the inner tab.
+    """
+
+    name: str
+    build: Callable[[AppContext], Callable[[TabHead, gr.Tab], None]]

@@ -28,8 +28,10 @@ from explorer.training.learner import chat_of, write_learner_files
 from explorer.training.run_folder import RunFolder, checkpoint_name
 from explorer.training.saved_state import UNREADABLE
 from explorer.training.training_state import TrainingState
+from explorer.training.translator import is_translator, load_translator, save_translator
 from explorer.training.tuning_config import TuningConfig
 from models.decoder import Decoder
+from models.encoder_decoder import EncoderDecoder
 from models.errors import WeightError
 from models.loading import load_model
 from models.saving import save_model
@@ -151,7 +153,7 @@ def _put_aside(run: RunFolder, *, beyond: int) -> None:
 
 def _write(
     folder: Path,
-    model: Decoder,
+    model: Decoder | EncoderDecoder,
     values: dict[str, Any],
     tokenizer: Tokenizer | None,
     chat: ChatTemplate | None,
@@ -160,7 +162,10 @@ def _write(
 ) -> int:
     folder.mkdir(parents=True)
     try:
-        save_model(folder, model, tokenizer=tokenizer, chat=chat)
+        if isinstance(model, EncoderDecoder):
+            save_translator(folder, model)
+        else:
+            save_model(folder, model, tokenizer=tokenizer, chat=chat)
         if tuning is not None:
             write_learner_files(folder, learner, tuning)
         torch.save(values, folder / TRAINING_FILE)
@@ -206,9 +211,14 @@ def _read(folder: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any] | None]
         return {}, None
     try:
         values = torch.load(folder / TRAINING_FILE, map_location="cpu", weights_only=True)
-        return dict(load_model(folder).model.state_dict()), values
+        return _read_weights(folder), values
     except UNREADABLE:
         return {}, None
+
+
+def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
+    model = load_translator(folder) if is_translator(folder) else load_model(folder).model
+    return dict(model.state_dict())
 
 
 def _try_restore(

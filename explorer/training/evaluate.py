@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from explorer.training.learner import decoder_of
 from explorer.training.objectives.objective import Batch, Examples, LossFunction, Scores
 from models.decoder import Decoder
 from models.generation import generate
@@ -77,7 +76,7 @@ def _batches(
     n_batches = -(-examples.n_examples // batch_size)
     if most_batches is not None:
         n_batches = min(n_batches, most_batches)
-    device = decoder_of(model).device
+    device = next(model.parameters()).device
     for start in range(0, n_batches * batch_size, batch_size):
         end = min(start + batch_size, examples.n_examples)
         yield examples.batch(np.arange(start, end)).to(device)

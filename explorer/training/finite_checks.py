@@ -30,13 +30,13 @@ class _FirstNonFinite(Trace):
 
 
 def find_non_finite(
-    model: nn.Module, ids: Tensor, *, generator: torch.Generator | None = None
+    model: nn.Module, *texts: Tensor, generator: torch.Generator | None = None
 ) -> str | None:
     """Name of the first tensor that holds NaN or infinity, or None.
 
     Args:
         model: With the weights and gradients of the step that went wrong.
-        ids: (B, T), what it read.
+        *texts: (B, T), what it read: one text, or a source and a target.
         generator: Of dropout, where it stood before that step, so that the same is dropped.
 
     Returns:
@@ -48,7 +48,7 @@ def find_non_finite(
             return name
     trace = _FirstNonFinite()
     with torch.no_grad():
-        model(ids, trace=trace, generator=generator)
+        model(*texts, trace=trace, generator=generator)
     return trace.found or _find_gradient(model)
 
 

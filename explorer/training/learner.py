@@ -1,4 +1,4 @@
-"""What a fine-tuning trains: the model it begins from, with a new head or adapters, partly frozen.
+"""What a run trains that is no fresh decoder: a model tuned further, or an encoder-decoder.
 
     initial/ ─► decoder ─► freeze ─► (+ adapters) ─► (+ head of classes) ─► learner
 
@@ -29,6 +29,7 @@ from explorer.training.tuning_config import TuningConfig
 from models.classifier import Classifier
 from models.decoder import Decoder
 from models.errors import ConfigError, JobError, WeightError
+from models.initialise import build_encoder_decoder
 from models.loading import LoadedModel, load_model
 from models.lora import add_lora, lora_layers, merged_copy
 from models.lora_files import save_adapter
@@ -42,7 +43,7 @@ HEAD_FACTS = "class_head.json"
 
 
 def load_learner(run: RunFolder, config: RunConfig, device: torch.device) -> nn.Module | None:
-    """The model of a run of fine-tuning before its first step; None for any other run.
+    """The model of a run before its first step, where it is no fresh decoder; else None.
 
     Args:
         run: Its folder, with the weights it begins from.
@@ -53,6 +54,10 @@ def load_learner(run: RunFolder, config: RunConfig, device: torch.device) -> nn.
         JobError: The weights are missing or damaged.
         ConfigError: There is nothing to train.
     """
+    generator = torch.Generator().manual_seed(config.seed)
+    if config.translation is not None:
+        both = config.translation.both_stacks(config.model)
+        return build_encoder_decoder(both, generator, device=device)
     if config.tuning is None:
         return None
     try:
@@ -65,7 +70,6 @@ def load_learner(run: RunFolder, config: RunConfig, device: torch.device) -> nn.
             file=run.initial_folder.name,
             problem=str(error),
         ) from None
-    generator = torch.Generator().manual_seed(config.seed)
     return make_learner(decoder, config.tuning, generator)
 
 

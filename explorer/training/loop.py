@@ -62,8 +62,6 @@ from explorer.training.samples import SampleWriter
 from explorer.training.schedules import compute_learning_rate
 from explorer.training.steps import NotFinite, take_step
 from explorer.training.training_state import TrainingState, make_state
-from models.costs import count_operations
-from models.counting import count_parameters
 from models.errors import ExplorerError
 
 E = TypeVar("E", bound=Event)
@@ -212,16 +210,15 @@ class TrainingLoop:
     def _start(self) -> Event:
         config, feed = self._config, self._state.feed
         dtype = torch.bfloat16 if config.precision == "bfloat16" else torch.float32
-        forward = count_operations(config.model, (config.data.context + 1) // 2).total
         return self._note(
             Started,
             n_steps=config.n_steps,
-            n_parameters=count_parameters(config.model).unique,
+            n_parameters=config.n_parameters,
             n_training_tokens=self._data.training.n_tokens,
             n_validation_tokens=self._data.validation.n_tokens,
             tokens_per_step=config.data.tokens_per_step,
             steps_per_epoch=max(1, feed.batches_per_epoch // config.data.accumulate),
-            flops_per_token=float(forward * (1 + BACKWARD_COST)),
+            flops_per_token=float(config.forward_operations * (1 + BACKWARD_COST)),
             peak_flops_per_s=measure_peak_flops(self._processes.device, dtype),
             device=name_device(self._processes.device),
             n_processes=self._processes.world,

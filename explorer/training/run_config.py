@@ -10,8 +10,12 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from explorer.training.translation_config import TranslationConfig
 from explorer.training.tuning_config import TuningConfig
 from models.config import ModelConfig
+from models.costs import count_operations
+from models.counting import count_parameters
+from models.encoder_decoder_config import count_encoder_decoder
 from models.errors import ConfigError
 
 OptimiserKind = Literal["adamw", "muon"]
@@ -196,7 +200,8 @@ class RunConfig:
     Args:
         name: As the page shows it.
         objective: Key of the objective; see `objectives/`.
-        model: Architecture; its context must reach as far as the windows.
+        model: Architecture; its context must reach as far as the windows. Of an encoder-decoder the
+            decoder.
         data: Text and batches.
         optimiser: Updates.
         schedule: Learning rate.
@@ -216,6 +221,7 @@ class RunConfig:
         tokenizer: What cut the text, for the page; its files are in the run folder.
         versions: Package -> version of whoever made the configuration.
         tuning: What a fine-tuning does besides; None for a run that begins from nothing.
+        translation: The encoder and the pairs of a toy translation; None for a decoder alone.
     """
 
     name: str
@@ -236,6 +242,7 @@ class RunConfig:
     tokenizer: str = ""
     versions: tuple[tuple[str, str], ...] = field(default=())
     tuning: TuningConfig | None = None
+    translation: TranslationConfig | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "versions", tuple((a, b) for a, b in self.versions))
@@ -258,6 +265,24 @@ class RunConfig:
                 f"ema_decay={self.ema_decay!r} must lie between 0 and 1; 0.999 is usual",
             )
             _require(self.tuning is None, "a fine-tuning keeps no average; leave ema_decay out")
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that the whole model has; tied copies count once."""
+        if self.translation is None:
+            return count_parameters(self.model).unique
+        return count_encoder_decoder(self.translation.both_stacks(self.model)).unique
+
+    @property
+    def forward_operations(self) -> int:
+        """Floating-point operations of the forward pass for one token, amid a window.
+
+        Of two stacks 2 for each parameter: a token of the target passes the decoder, and about one
+        of the source the encoder.
+        """
+        if self.translation is not None:
+            return 2 * self.n_parameters
+        return count_operations(self.model, (self.data.context + 1) // 2).total
 
     @property
     def balances_experts(self) -> bool:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from torch import nn
 
+from explorer.datasets.translations import get_task
 from explorer.datasets.verbatim import MAX_CHARACTERS, VerbatimIndex, find_copied_spans
 from explorer.training.evaluate import write_sample
 from explorer.training.events import CopiedSpan
 from explorer.training.learner import decoder_of
+from explorer.training.objectives.translation import get_translation
 from explorer.training.run_config import RunConfig
 from explorer.training.run_folder import RunFolder
+from explorer.training.translator import translate_greedily
+from models.encoder_decoder import EncoderDecoder
 from models.errors import TokenizerError
 from models.tokenizers import Tokenizer, load_tokenizer
 
@@ -39,6 +44,8 @@ class SampleWriter:
             model: The model as it is now.
         """
         watch, tuning = self._config.watch, self._config.tuning
+        if self._config.translation is not None:
+            yield from self._translate(cast(EncoderDecoder, model))
         if self.tokenizer is None:
             return
         for i, prompt in enumerate(watch.prompts):
@@ -52,6 +59,13 @@ class SampleWriter:
                 special=tuning is not None and tuning.template == "chat",
             )
             yield prompt, text, self._find_copies(text)
+
+    def _translate(self, model: EncoderDecoder) -> Iterator[tuple[str, str, None]]:
+        """The prompts are sources; what is written follows the rule of the task or does not."""
+        task = get_task(get_translation(self._config).task)
+        for prompt in self._config.watch.prompts:
+            written = translate_greedily(model, task.cut(prompt))
+            yield f"{prompt} → ", task.join(written), None
 
     def _find_copies(self, sample: str) -> tuple[CopiedSpan, ...] | None:
         if self._index is None:

@@ -138,7 +138,7 @@ def _require_finite(
         if math.isfinite(value):
             continue
         before.go_back(state)  # the look then drops what the step dropped
-        names = (find_non_finite(state.model, b.ids, generator=state.dropout) for b in batches)
+        names = (find_non_finite(state.model, *b.texts, generator=state.dropout) for b in batches)
         tensor = next(filter(None, names), what)
         before.go_back(state)
         state.optimiser.zero_grad()

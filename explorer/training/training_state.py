@@ -26,6 +26,7 @@ from explorer.training.optimisers import Optimiser, build_optimiser
 from explorer.training.run_config import RunConfig
 from explorer.training.saved_state import require_same_names, require_same_shape
 from models.decoder import Decoder
+from models.encoder_decoder import EncoderDecoder
 from models.errors import JobError
 from models.initialise import build_decoder
 
@@ -35,7 +36,7 @@ class TrainingState:
     """A run between two steps.
 
     Args:
-        model: The weights: a decoder, or what a fine-tuning has made of one.
+        model: The weights: a decoder, what a fine-tuning has made of one, or an encoder-decoder.
         wrapped: What is called in training: the model, or what shares it with other processes.
         processes: Those of this run.
         optimiser: Its moments.
@@ -91,11 +92,13 @@ class TrainingState:
             values["tuned"] = {name: p.detach() for name, p in self.trained.items()}
         return values if self.processes.world == 1 else gather_full_state(values, self.processes)
 
-    def whole_model(self) -> Decoder | None:
+    def whole_model(self) -> Decoder | EncoderDecoder | None:
         """The model with all its weights, to be saved; None in all processes but the first.
 
         Called by all processes at once.
         """
+        if isinstance(self.model, EncoderDecoder):
+            return self.model if self.processes.is_first else None
         if self.processes.world == 1 or self.is_tuning:
             return plain_decoder(self.model) if self.processes.is_first else None
         weights = gather_full_state(dict(self.model.named_parameters()), self.processes)
@@ -157,14 +160,14 @@ def make_state(
         data: Its data.
         processes: Those of this run, and where they compute.
         shared_by: How several share the model.
-        learner: What a fine-tuning trains; None draws new weights.
+        learner: What is trained where it is no fresh decoder; None draws one.
 
     Raises:
-        JobError: A fine-tuning is to be shared in parts.
+        JobError: Such a learner is to be shared in parts.
     """
     seed = config.seed
     if learner is not None and shared_by == "fsdp" and processes.world > 1:
-        raise JobError("a fine-tuning is shared as a whole only; leave --shared-by fsdp out")
+        raise JobError("this run is shared as a whole only; leave --shared-by fsdp out")
     generator = torch.Generator().manual_seed(seed)
     model = learner or build_decoder(config.model, generator, device=processes.device)
     wrapped = wrap_model(model, processes, shared_by)
@@ -178,5 +181,5 @@ def make_state(
         ),
         dropout=torch.Generator(processes.device).manual_seed(seed),
         average=None if config.ema_decay is None else WeightAverage(model, config.ema_decay),
-        is_tuning=learner is not None,
+        is_tuning=config.tuning is not None,
     )

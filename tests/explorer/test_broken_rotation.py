@@ -1,6 +1,7 @@
 """A text read with another rotation: against a model that is built with it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from explorer.broken_rotation import (
     with_rope,
 )
 from explorer.errors import ConfigError
+from models import load_model
 from models.decoder import Decoder
 from models.rope_config import LinearScaling
 from tests.letters import load_lettered
@@ -39,7 +41,7 @@ def test_another_scaling_reads_as_a_model_built_with_it(loaded):
     assert config.rope["full"].scaling == LinearScaling(factor=4.0)
     built = Decoder(config)
     built.load_state_dict(loaded.model.state_dict())
-    ids = torch.tensor([loaded.tokenizer.encode("the cat sat " * 2)])
+    ids = torch.tensor([loaded.tokenizer.encode("the cat sat \n\nthe cat sat ")[-24:]])
     np.testing.assert_allclose(found.broken, losses_of(built, ids), atol=1e-5)
     np.testing.assert_allclose(found.own, losses_of(loaded.model, ids), atol=1e-5)
     assert not np.allclose(found.own, found.broken, atol=1e-3)
@@ -56,7 +58,7 @@ def test_the_wrong_pairing_is_that_of_weights_whose_rows_are_not_reordered(loade
         rows = weights[name].unflatten(0, (-1, heads.d_head))
         weights[name] = rows[:, order].flatten(0, 1)
     built.load_state_dict(weights)
-    ids = torch.tensor([loaded.tokenizer.encode("the cat sat " * 2)])
+    ids = torch.tensor([loaded.tokenizer.encode("the cat sat \n\nthe cat sat ")[-24:]])
     np.testing.assert_allclose(found.broken, losses_of(built, ids), atol=1e-5)
     assert found.perplexities[0] == pytest.approx(float(np.exp(found.own.mean())))
 
@@ -86,3 +88,23 @@ def test_what_cannot_be_broken_is_refused(loaded, golden_folder):
         compute_broken_reading(loaded, replace(SETTINGS, way="su"))
     with pytest.raises(ConfigError, match="type some"):
         compute_broken_reading(loaded, replace(SETTINGS, text=""))
+
+
+@pytest.mark.slow
+def test_the_examples_show_what_the_page_says_of_them():
+    """With the starter model: the answer is lost, and a scaling reads on where the own fails."""
+    starter = load_model(Path(__file__).parents[2] / "assets" / "starter")
+    pairing = compute_broken_reading(starter, BrokenSettings())
+    assert pairing.own_text.startswith(" Tina is on the farm.")
+    assert "on the farm" not in pairing.broken_text
+    assert pairing.perplexities[1] > 3 * pairing.perplexities[0]
+    assert pairing.perplexities_beyond is None
+    linear = compute_broken_reading(starter, BrokenSettings(way="linear", factor=4.0))
+    assert linear.perplexities[1] > 2 * linear.perplexities[0]
+    for way in ("yarn", "dynamic"):
+        longer = compute_broken_reading(starter, BrokenSettings(way=way, n_tokens=512))
+        assert longer.perplexities_beyond is not None
+        own, scaled = longer.perplexities_beyond
+        assert scaled < own / 2
+        below = slice(0, longer.trained_length - 1)
+        assert abs(longer.own[below].mean() - longer.broken[below].mean()) < 0.5

@@ -10,6 +10,7 @@ from explorer.weights import (
     compute_singular_values,
     compute_weight_view,
     find_stored_kinds,
+    measure_stored_tensor,
 )
 from models import load_model
 
@@ -70,3 +71,22 @@ def test_kinds_of_a_real_gguf_file(smollm2_file):
     assert found["blocks.3.ffn.down_proj.weight"] == theirs["blk.3.ffn_down.weight"]
     assert found["embed.weight"] == theirs["token_embd.weight"]
     assert len(found) == len(theirs)
+
+
+@pytest.mark.slow
+def test_how_a_real_gguf_file_stores_a_tensor(smollm2_file):
+    from models.registry import get_preset
+
+    config, source = get_preset("smollm2-135m"), str(smollm2_file)
+    found = measure_stored_tensor(source, config, "blocks.3.ffn.down_proj.weight")
+    assert found is not None
+    assert (found.kind, found.bits) == ("Q4_1", 5.0)  # 20 bytes a block of 32
+    assert 0.02 < found.error < 0.15
+    norm = measure_stored_tensor(source, config, "blocks.3.ffn_norm.weight")
+    assert norm is not None
+    assert (norm.kind, norm.error) == ("F32", 0.0)
+
+
+def test_a_model_from_no_gguf_file_has_no_stored_tensor(golden_folder, loaded):
+    folder = str(golden_folder / "llama")
+    assert measure_stored_tensor(folder, loaded.config, "embed.weight") is None

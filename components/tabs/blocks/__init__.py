@@ -4,6 +4,7 @@ from components.context import AppContext
 from components.tabs.blocks import (
     activations,
     architecture,
+    encoder_decoder,
     norm_place,
     norms,
     one_pass,
@@ -13,9 +14,10 @@ from components.tabs.blocks import (
 from components.tabs.form_panel import build_form_tab
 from components.tabs.tab import Tab, build_tab_head
 
-PANELS = tuple(
-    panel.PANEL
-    for panel in (architecture, one_pass, norms, activations, residuals, norm_place, weights)
+PANELS = (
+    *(p.PANEL for p in (architecture, one_pass, norms, activations, residuals, norm_place)),
+    encoder_decoder.PANEL,
+    weights.PANEL,
 )
 
 

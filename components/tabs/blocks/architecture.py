@@ -227,6 +227,7 @@ def _tabulate_costs(
             for name in names
         ],
         "digits": 0,
+        "wide": True,
     }
 
 
@@ -244,6 +245,7 @@ def _tabulate_differences(
         "cols": [model.name for model in found],
         "cells": [list(row.values) for row in differences],
         "digits": 0,
+        "wide": True,
     }
 
 

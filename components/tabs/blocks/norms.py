@@ -79,7 +79,13 @@ def _tabulate_steps(found: NormSteps, settings: NormSettings, visit: Visit) -> d
         [f"{found.layer_norm[0]:.4f}", f"{found.rms_norm[0]:.4f}"],
     ]
     rows = [visit.say(f"step_{name}") for name in ("mean", "centre", "size", "root", "divide")]
-    return {"rows": rows, "cols": ["LayerNorm", "RMSNorm"], "cells": cells, "digits": 4}
+    return {
+        "rows": rows,
+        "cols": ["LayerNorm", "RMSNorm"],
+        "cells": cells,
+        "digits": 4,
+        "wide": True,
+    }
 
 
 PANEL = Panel(plan=PLAN, show=show)

@@ -13,6 +13,9 @@ $$\text{ids} \to x = E[\text{ids}] \to x + \text{attention}(\text{norm}(x)) \to
 x + \text{ffn}(\text{norm}(x)) \to \dots \to \mathrm{softmax}(\text{norm}(x)\,W)$$
 """
 MOST_STEPS = 30
+# Where a control ends is asked of the loaded model; the numbers here are for programs.
+LAYER = {"least": 0, "most": 127, "step": 1, "counts": "layers"}
+STEP = {**LAYER, "most": MOST_STEPS, "counts": "steps"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +29,10 @@ class OnePassSettings:
     """
 
     text: str = field(default="The cat sat on the", metadata={"text": True})
-    layer: int = field(default=0, metadata={"least": 0, "most": 127, "step": 1})
-    step: int = field(default=0, metadata={"least": 0, "most": MOST_STEPS, "step": 1})
+    layer: int = field(default=0, metadata={"least": 0, "most": 127, "step": 1, "counts": "layers"})
+    step: int = field(
+        default=0, metadata={"least": 0, "most": MOST_STEPS, "step": 1, "counts": "steps"}
+    )
 
 
 PLAN = PanelPlan(
@@ -47,6 +52,7 @@ PLAN = PanelPlan(
     formula=FORMULA,
     test="tests/explorer/test_one_pass.py",
     reads_model=True,
+    plays="step",
 )
 
 
@@ -97,6 +103,7 @@ def _draw(found: OnePass, step: PassStep, visit: Visit) -> str:
     axes = Axes(
         x=visit.say("keys" if over_keys else "numbers"),
         y=visit.say("heads" if of_heads else "tokens"),
+        y_kind="category",  # labels: on a linear axis nothing would be drawn
         flipped=True,
         keep=step.line.key,
     )
@@ -120,6 +127,7 @@ def _list(found: OnePass, index: int, visit: Visit) -> dict[str, object]:
         ],
         "digits": 4,
         "selected_row": index,
+        "wide": True,
     }
 
 

@@ -7,10 +7,12 @@ from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, V
 from explorer.inside_snippets import make_weights_snippet
 from explorer.snippets import source_file_of
 from explorer.weights import (
+    StoredTensor,
     WeightSettings,
     WeightView,
     compute_weight_view,
     find_stored_kinds,
+    measure_stored_tensor,
 )
 
 FORMULA = r"""
@@ -18,6 +20,8 @@ $$\lVert W \rVert = \sqrt{\textstyle\sum w^2} = \sqrt{\textstyle\sum \sigma_i^2}
 W = U\,\mathrm{diag}(\sigma)\,V^{\top}$$
 $$\text{error} = \frac{\lVert W - s \odot \mathrm{round}(W / s) \rVert}{\lVert W \rVert} \qquad
 s_{\text{row}} = \frac{\max |w|}{127}$$
+$$\text{error of the file} \approx
+\sqrt{\textstyle\sum \text{step}_i^2 / 12}\; / \;\lVert W \rVert$$
 """
 MOST_DRAWN = 400  # singular values; more cannot be told apart in the picture
 PLAN = PanelPlan(
@@ -36,6 +40,7 @@ PLAN = PanelPlan(
     formula=FORMULA,
     test="tests/explorer/test_weights.py",
     reads_model=True,
+    text="search",
 )
 NUMBERS = ("norm", "mean", "std", "low", "high")
 
@@ -45,9 +50,10 @@ def show(settings: WeightSettings, visit: Visit) -> PanelView:
     with visit.lease() as loaded:
         kinds = find_stored_kinds(visit.source, loaded.config)
         found = compute_weight_view(loaded, settings, kinds)
+        stored = measure_stored_tensor(visit.source, loaded.config, found.chosen.name)
     chosen = found.chosen
     return PanelView(
-        said=_say(found, visit),
+        said=_say(found, stored, visit),
         views={
             "histogram": _draw_histogram(found, visit),
             "singular": _draw_singular(found, visit),
@@ -69,16 +75,27 @@ def show(settings: WeightSettings, visit: Visit) -> PanelView:
     )
 
 
-def _say(found: WeightView, visit: Visit) -> str:
+def _say(found: WeightView, stored: StoredTensor | None, visit: Visit) -> str:
     chosen = found.chosen
     sentences = [
         visit.say("said", found=found.n_found, all=found.n_all, name=chosen.name),
     ]
     if not math.isnan(found.int8_error):
         sentences.append(visit.say("said_int8", error=f"{found.int8_error:.2%}"))
-    if chosen.stored:
-        sentences.append(visit.say("said_stored", kind=chosen.stored))
+    if stored is not None:
+        sentences.append(_say_stored(stored, visit))
     return " ".join(sentences)
+
+
+def _say_stored(stored: StoredTensor, visit: Visit) -> str:
+    """Kind, bits and steps in the GGUF file, and the error that such steps stand for."""
+    known = {"kind": stored.kind, "bits": f"{stored.bits:.3g}"}
+    if math.isnan(stored.error):
+        return visit.say("said_stored", **known)
+    if not stored.error:
+        return visit.say("said_exact", **known)
+    step, error = f"{stored.mean_step:.3g}", f"{stored.error:.2%}"
+    return visit.say("said_steps", step=step, error=error, **known)
 
 
 def _draw_histogram(found: WeightView, visit: Visit) -> str:
@@ -108,6 +125,7 @@ def _list(found: WeightView, visit: Visit) -> dict[str, object]:
             for t in found.listed
         ],
         "digits": 4,
+        "wide": True,
         "selected_row": names.index(found.chosen.name) if found.chosen.name in names else -1,
     }
 

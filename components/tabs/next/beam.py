@@ -9,7 +9,7 @@ import numpy as np
 from components.api import expose
 from components.errors import wire
 from components.forms import Form, build_form, read_form, with_form
-from components.kit.beam_tree import build_beam_tree
+from components.kit.beam_tree import build_beam_tree, make_tree
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
@@ -24,6 +24,9 @@ FORMULA = r"""
 $$\text{score} = \frac{\sum_{t=1}^{n} \ln p(x_t \mid x_{<t})}{n^{\,\alpha}}
 \qquad \alpha = \text{length penalty}$$
 """
+
+
+MOST_ROOT_CHARACTERS = 24  # of the prompt
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,7 @@ def build(asking: Asking, seed: Any) -> Form:
     words, t = asking.ctx.words, asking.ctx.words.t
     with gr.Row(elem_classes=["panel-controls"]):
         form = build_form(words, BeamSettings, prefix="next.beam", elem_id="beam")
+    with gr.Row(elem_classes=["button-row"]):
         run = gr.Button(t("next.search"), variant="primary", elem_id="beam-run", min_width=0)
         stop = gr.Button(t("next.stop"), elem_id="beam-stop", min_width=0)
     said = build_line(words, elem_id="beam-said", look="help")
@@ -107,7 +111,7 @@ class BeamHandlers:
         snippet = make_beam_snippet(ask.source, ask.text, ask.chat, settings, int(seed))
         return (
             said,
-            make_tree(ask.text, found),
+            make_tree(ask.text[-MOST_ROOT_CHARACTERS:], found.nodes),
             self._texts(found, locale),
             {"tensor": "logits", "file": source_file_of(compute_beam_tree)},
             self._table(found, locale),
@@ -190,20 +194,3 @@ class BeamHandlers:
             row_labels=[node.label for node in found.nodes],
             column_labels=("parent", "depth", "log_probability", "sum"),
         )
-
-
-def make_tree(prompt: str, found: BeamTree) -> dict[str, Any]:
-    """The value of the tree."""
-    nodes = [
-        {
-            "t": node.label,
-            "up": node.parent,
-            "d": node.depth,
-            "p": round(node.log_probability, 5),
-            "s": round(node.total, 5),
-            "is": node.status,
-            "best": node.best,
-        }
-        for node in found.nodes
-    ]
-    return {"root": prompt[-24:], "nodes": nodes}

@@ -32,11 +32,8 @@ def show(settings: BrokenSettings, visit: Visit) -> PanelView:
     """Loss of each token with the model's own rotation and with another one."""
     with visit.lease() as loaded:
         found = compute_broken_reading(loaded, settings, turn=visit.ctx.slots.turn)
-    own, broken = found.perplexities
     return PanelView(
-        said=visit.say(
-            "said", own=f"{own:.2f}", broken=f"{broken:.2f}", trained=f"{found.trained_length:,}"
-        ),
+        said=_say(found, visit),
         views={"losses": _draw(found, visit), "texts": _write(found, visit)},
         facts={
             "tensor": "logits",
@@ -52,6 +49,17 @@ def show(settings: BrokenSettings, visit: Visit) -> PanelView:
         ),
         python=make_broken_snippet(visit.source, settings),
     )
+
+
+def _say(found: BrokenReading, visit: Visit) -> str:
+    own, broken = found.perplexities
+    trained = f"{found.trained_length:,}"
+    said = visit.say("said", own=f"{own:.2f}", broken=f"{broken:.2f}", trained=trained)
+    beyond = found.perplexities_beyond
+    if beyond is None:
+        return said
+    own, broken = beyond
+    return f"{said} {visit.say('said_beyond', own=f'{own:.2f}', broken=f'{broken:.2f}')}"
 
 
 def _draw(found: BrokenReading, visit: Visit) -> str:
@@ -80,6 +88,7 @@ def _write(found: BrokenReading, visit: Visit) -> dict[str, object]:
         "cols": [visit.say("writes")],
         "cells": [[found.own_text], [found.broken_text]],
         "digits": 0,
+        "wide": True,
     }
 
 

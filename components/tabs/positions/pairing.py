@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.tabs.panel_plan import Panel, PanelPlan, PanelView, TableTwin, ViewPlan, Visit
-from components.tabs.positions.rope import FIRST_TEXT
+from components.tabs.positions.rope import FIRST_TEXT, HEAD, LAYER, TOKEN
 from explorer.attention_maps import check_index
 from explorer.rope_rotation import Pairings, compute_pairings, read_unturned_head
 from explorer.rope_snippets import make_pairing_snippet
@@ -29,9 +29,9 @@ class PairingSettings:
     """
 
     text: str = field(default=FIRST_TEXT, metadata={"text": True})
-    layer: int = field(default=0, metadata={"least": 0, "most": 127, "step": 1})
-    head: int = field(default=0, metadata={"least": 0, "most": 127, "step": 1})
-    key: int = field(default=1, metadata={"least": 0, "most": 511, "step": 1})
+    layer: int = field(default=0, metadata=LAYER)
+    head: int = field(default=0, metadata=HEAD)
+    key: int = field(default=1, metadata={**TOKEN, "least": 0})
     distance: int = field(default=12, metadata={"least": 0, "most": 2_000, "step": 1})
 
 
@@ -68,7 +68,11 @@ def show(settings: PairingSettings, visit: Visit) -> PanelView:
             wrong=f"{found.wrong_score:.4f}",
         ),
         views={
-            "scores": {"bars": [{"label": n, "value": v} for n, v in scores], "digits": 4},
+            "scores": {
+                "bars": [{"label": n, "value": v} for n, v in scores],
+                "digits": 4,
+                "named": True,
+            },
             "order": _tabulate_order(found, visit),
         },
         facts={

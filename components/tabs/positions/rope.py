@@ -26,6 +26,10 @@ $$q_n \cdot k_m = q^{\top} R(m - n)\, k$$
 """
 FIRST_TEXT = "When Mary and John went to the store, John gave a drink to Mary."
 BASES = ("model", "10000", "500000", "1000000")
+# Where a control ends is asked of the loaded model; the numbers here are for programs.
+LAYER = {"least": 0, "most": 127, "step": 1, "counts": "layers"}
+HEAD = {**LAYER, "counts": "heads"}
+TOKEN = {"least": -1, "most": 511, "step": 1, "counts": "tokens"}
 TRAIL = 240  # points of the path that are drawn: more lie on top of each other
 
 
@@ -47,12 +51,12 @@ class RotationSettings:
     """
 
     text: str = field(default=FIRST_TEXT, metadata={"text": True})
-    layer: int = field(default=0, metadata={"least": 0, "most": 127, "step": 1})
-    head: int = field(default=0, metadata={"least": 0, "most": 127, "step": 1})
-    pair: int = field(default=3, metadata={"least": 0, "most": 127, "step": 1})
+    layer: int = field(default=0, metadata=LAYER)
+    head: int = field(default=0, metadata=HEAD)
+    pair: int = field(default=3, metadata={**LAYER, "counts": "pairs"})
     position: int = field(default=5, metadata={"least": 0, "most": 200, "step": 1})
-    query: int = field(default=-1, metadata={"least": -1, "most": 511, "step": 1})
-    key: int = field(default=1, metadata={"least": -1, "most": 511, "step": 1})
+    query: int = field(default=-1, metadata=TOKEN)
+    key: int = field(default=1, metadata=TOKEN)
     distance: int = field(default=12, metadata={"least": 0, "most": 2_000, "step": 1})
     most: int = field(default=256, metadata={"least": 16, "most": 4_096, "step": 16})
     base: str = field(default="model", metadata={"choices": BASES, "dial": True})
@@ -74,6 +78,7 @@ PLAN = PanelPlan(
     formula=FORMULA,
     test="tests/explorer/test_rope_rotation.py",
     reads_model=True,
+    plays="position",
 )
 
 

@@ -1,5 +1,6 @@
 """The panel "live": the run that goes on, its curves and what it writes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,16 +57,27 @@ class Parts:
         ]
 
 
-def build(ctx: AppContext, tab: str = "pretrain") -> Parts:
+def build(
+    ctx: AppContext,
+    tab: str = "pretrain",
+    *,
+    formula: str = FORMULA,
+    look_for: str = "",
+    build_above: Callable[[], None] = lambda: None,
+) -> Parts:
     """Build the panel, without its events.
 
     Args:
         ctx: The page's context.
-        tab: The tab that it stands in; ids on the page begin with it.
+        tab: Whose runs; ids on the page begin with it.
+        formula: Of their loss, for the drawer.
+        look_for: Key of the note below; empty is that of the tab.
+        build_above: Builds what stands above the list of runs.
     """
     words, chart = ctx.words, f"{tab}-curve"
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "pretrain-controls"], min_width=0):
+            build_above()
             runs = build_run_list(words, elem_id=f"{tab}-runs")
             with gr.Row(elem_classes=["button-row"]):
                 buttons = {name: _build_button(ctx, name, tab) for name in ACTIONS}
@@ -80,7 +92,7 @@ def build(ctx: AppContext, tab: str = "pretrain") -> Parts:
             build_plotly_panel(words, elem_id=chart, label_key="pretrain.curve_label", height=340)
             build_samples_view(words, elem_id=f"{tab}-samples", chart=chart)
             batch = windows.build(ctx) if tab == "pretrain" else None
-            working = build_working(words, elem_id=f"{tab}-live-working", formula=FORMULA)
+            working = build_working(words, elem_id=f"{tab}-live-working", formula=formula)
             with gr.Accordion(
                 words.t("pretrain.elsewhere"),
                 open=False,
@@ -90,7 +102,7 @@ def build(ctx: AppContext, tab: str = "pretrain") -> Parts:
             ) as elsewhere:
                 gr.Markdown(words.t("pretrain.elsewhere_said"))
                 commands = gr.Markdown(elem_id=f"{tab}-commands")
-    build_note(words, f"{tab}.look_for_live", elem_id=f"{tab}-live-note")
+    build_note(words, look_for or f"{tab}.look_for_live", elem_id=f"{tab}-live-note")
     return Parts(runs, live, buttons, opened, batch, working, elsewhere, commands)
 
 
@@ -105,7 +117,13 @@ def _build_button(ctx: AppContext, name: str, tab: str) -> gr.Button:
 
 
 def wire_panel(
-    ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice, tab: str = "pretrain"
+    ctx: AppContext,
+    head: TabHead,
+    parts: Parts,
+    choice: RunChoice,
+    tab: str = "pretrain",
+    *,
+    api: str = "",
 ) -> RunHandlers:
     """Connect the panel's events.
 
@@ -115,6 +133,7 @@ def wire_panel(
         parts: What `build` gave.
         choice: The run that is looked at.
         tab: The tab that it stands in.
+        api: What the names of its API begin with; the tab where it is empty.
     """
     on = RunHandlers(ctx, tab)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
@@ -133,13 +152,13 @@ def wire_panel(
         windows.wire_part(ctx, head, parts.batch, choice)
     wire(parts.open.click, on.open_newest, known, [ctx.wanted_model], **options)
     for function, api_name in (
-        (on.start_run, f"{tab}_resume"),
-        (on.pause_run, f"{tab}_pause"),
-        (on.stop_run, f"{tab}_stop"),
-        (on.list_runs, f"{tab}_runs"),
-        (on.read_run, f"{tab}_run"),
-        (on.rename_run, f"{tab}_rename"),
-        (on.delete_run, f"{tab}_delete"),
+        (on.start_run, f"{api or tab}_resume"),
+        (on.pause_run, f"{api or tab}_pause"),
+        (on.stop_run, f"{api or tab}_stop"),
+        (on.list_runs, f"{api or tab}_runs"),
+        (on.read_run, f"{api or tab}_run"),
+        (on.rename_run, f"{api or tab}_rename"),
+        (on.delete_run, f"{api or tab}_delete"),
     ):
         expose(function, api_name)
     return on

@@ -44,12 +44,13 @@ def parse_run_id(text: str) -> str:
     return text
 
 
-def build(ctx: AppContext, tab: str = "pretrain") -> RunChoice:
+def build(ctx: AppContext, tab: str = "pretrain", *, page: str | None = None) -> RunChoice:
     """Build the components; they cannot be seen.
 
     Args:
         ctx: The page's context.
         tab: Whose runs.
+        page: Tab whose address names the run; None is the same.
     """
     key = "glassbox_run" if tab == "pretrain" else f"glassbox_run_{tab}"
     choice = RunChoice(
@@ -58,5 +59,5 @@ def build(ctx: AppContext, tab: str = "pretrain") -> RunChoice:
         shown=gr.Textbox("", visible=False),
         memory=gr.BrowserState(None, storage_key=key, secret=_MEMORY_SECRET),
     )
-    ctx.address.register(tab, "run", choice.asked, parse_run_id, shared=choice.shown)
+    ctx.address.register(page or tab, "run", choice.asked, parse_run_id, shared=choice.shown)
     return choice

@@ -19,6 +19,7 @@ from explorer.training.run_snippets import (
     make_run_commands,
     make_run_snippet,
 )
+from explorer.training.translation_setup import TRANSLATION
 
 # Which buttons a state shows, in the order of `live.ACTIONS`.
 BUTTONS: dict[str, tuple[str, ...]] = {
@@ -42,7 +43,7 @@ class RunHandlers:
 
     Args:
         ctx: The page's context.
-        tab: Whose runs: those that begin from nothing, or those that begin from a model.
+        tab: Whose runs: those that begin from nothing, that begin from a model, or translate.
     """
 
     def __init__(self, ctx: AppContext, tab: str = "pretrain") -> None:
@@ -83,7 +84,7 @@ class RunHandlers:
             make_run_list(ctx.words, locale, listed, chosen),
             None if chosen is None else {"run": chosen},
             *(gr.Button(visible=name in shown) for name in ACTIONS),
-            gr.Button(visible=view is not None and bool(view.summary.checkpoints)),
+            gr.Button(visible=view is not None and opens_elsewhere(view.summary)),
             *self._working(view, locale),
             *self._elsewhere(chosen),
             chosen,
@@ -239,12 +240,19 @@ class RunHandlers:
         return True
 
 
+# Objectives whose runs are shown apart; all others are those of the Fine-tune tab.
+OWN_TABS = ("pretrain", TRANSLATION)
 COLUMNS = ("tokens", "training", "validation")
 
 
 def tab_of(summary: RunSummary) -> str:
-    """The tab that shows a run."""
-    return "pretrain" if summary.objective == "pretrain" else "finetune"
+    """Where a run is shown: a tab, or the panel of translations."""
+    return summary.objective if summary.objective in OWN_TABS else "finetune"
+
+
+def opens_elsewhere(summary: RunSummary) -> bool:
+    """Whether there is a checkpoint that other tabs can open: an encoder-decoder has its own."""
+    return bool(summary.checkpoints) and summary.objective != TRANSLATION
 
 
 def _plain(summary: RunSummary) -> dict[str, Any]:

@@ -33,9 +33,9 @@ _LIST = '<div class="title"></div><div class="empty"></div><ul class="runs"></ul
 
 _TILES = ("loss", "validation", "perplexity", "rate", "norm", "speed", "mfu", "left")
 _CHARTS = ("loss", "perplexity", "rate", "norm", "score")
-# What objectives of fine-tuning measure besides the loss.
+# What objectives measure besides the loss.
 _SCORES = (
-    *("accuracy", "preferred", "margin", "policy_chosen", "policy_rejected"),
+    *("exact_match", "accuracy", "preferred", "margin", "policy_chosen", "policy_rejected"),
     *("reference_chosen", "reference_rejected", "drift"),
 )
 _LIVE_TEXTS = (

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from explorer.training.objectives import classification, preference, pretrain, sft
+from explorer.training.objectives import (
+    classification,
+    preference,
+    pretrain,
+    sft,
+    translation,
+)
 from explorer.training.objectives.objective import Objective
 from explorer.training.run_config import RunConfig
 from models.errors import ConfigError
@@ -15,6 +21,7 @@ OBJECTIVES: Mapping[str, Objective] = {
         classification.OBJECTIVE,
         sft.OBJECTIVE,
         preference.OBJECTIVE,
+        translation.OBJECTIVE,
     )
 }
 

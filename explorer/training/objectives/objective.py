@@ -21,6 +21,7 @@ from models.trace import Trace
 if TYPE_CHECKING:
     from jaxtyping import Bool, Int
 
+SOURCE = "source"  # key of the sources in `Batch.more`
 IGNORED = -100  # a target that is not learned; the value of torch's cross_entropy
 
 
@@ -33,7 +34,8 @@ class Batch:
         targets: The token that should come after each; IGNORED where nothing is learned.
         valid: False marks padding; None is no padding.
         numbers: Further values, one for each row: classes, log-probabilities of a reference.
-        more: Further texts, one for each row: the rejected answers beside the chosen ones.
+        more: Further texts, one for each row: the rejected answers beside the chosen ones, the
+            sources of translations.
         counted: What the loss is a mean of: tokens that are learned, or rows.
     """
 
@@ -43,6 +45,12 @@ class Batch:
     numbers: Mapping[str, Tensor] = field(default_factory=dict)
     more: Mapping[str, Batch] = field(default_factory=dict)
     counted: Literal["tokens", "rows"] = "tokens"
+
+    @property
+    def texts(self) -> tuple[Tensor, ...]:
+        """What a model is given: the source, where there is one, and the tokens."""
+        sources = [batch.ids for name, batch in self.more.items() if name == SOURCE]
+        return (*sources, self.ids)
 
     def rows(self, chosen: slice) -> Batch:
         """Some of its rows."""

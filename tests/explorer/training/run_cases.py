@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from explorer.training.new_translation import make_translation_run
 from explorer.training.prepare import RunText, make_run
 from explorer.training.run_config import (
     DataConfig,
@@ -12,6 +13,7 @@ from explorer.training.run_config import (
     WatchConfig,
 )
 from explorer.training.run_folder import RunFolder
+from explorer.training.translation_setup import TranslationSetup
 from models.config import AttentionConfig, DropoutConfig, FfnConfig, ModelConfig, NormConfig
 from models.rope_config import RopeConfig
 from models.tokenizers.characters import train_character_tokenizer
@@ -71,4 +73,25 @@ def make_tiny_run(folder: Path, text: str = TEXT, **changes: object) -> RunFolde
         {"owner": "ann"},
     )
     assert isinstance(run, RunFolder)
+    return run
+
+
+TINY_TRANSLATION = TranslationSetup(
+    task="reversal", n_steps=20, n_training=200, n_layers=1, d_model=32
+)
+
+
+def make_tiny_translation(folder):
+    """A small run: few pairs in a batch, little to look at."""
+    run = make_translation_run(folder, TINY_TRANSLATION, {"owner": "somebody"})
+    config = run.read_config()
+    assert config.translation is not None
+    config = replace(
+        config,
+        data=replace(config.data, batch_size=5),
+        watch=replace(config.watch, evaluate_every=10, sample_every=20, save_every=20),
+        n_steps=12,
+        translation=replace(config.translation, n_validation=20),
+    )
+    run.write_config(config)
     return run
