@@ -137,7 +137,13 @@ class Runs:
         self.looks += 1
         state = "finished" if self.looks > 2 else "running"
         summary = SimpleNamespace(
-            id=run_id, name="experts", state=state, step=self.looks, n_steps=3, checkpoints=(0, 3)
+            id=run_id,
+            name="experts",
+            state=state,
+            step=self.looks,
+            n_steps=3,
+            checkpoints=(0, 3),
+            objective="pretrain",
         )
         return SimpleNamespace(summary=summary, config=SimpleNamespace(model=MOE))
 
