@@ -1,5 +1,6 @@
 """Handlers of the panel "experts": a model with experts, or one trained here; what layers cost."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -28,7 +29,6 @@ from explorer.attention_lab.experts import (
     measure_layers,
 )
 from explorer.attention_lab.snippets import make_experts_snippet, make_layer_cost_snippet
-from explorer.errors import Stopped
 from explorer.training.setup import recommended_setup
 
 EXAMPLES = (
@@ -146,23 +146,23 @@ class ExpertHandlers:
             *_, ready = ctx.runs.create(setup, holder, cancelled=switch.is_set)
             assert ready.run_id is not None, "the last step of making a run names it"
             ctx.runs.start(ready.run_id, holder)
-            while True:
-                run = ctx.runs.view(ready.run_id).summary
-                if run.state in ENDED:
-                    break
-                if switch.wait(POLL_S):
-                    ctx.runs.stop(run.id, holder)
-                    raise Stopped("the training was stopped")
+            stopping = False
+            while (run := ctx.runs.view(ready.run_id).summary).state not in ENDED:
                 yield (
                     gr.skip(),
                     say(locale, "attention.experts.training", step=run.step, steps=run.n_steps),
                 )
+                if stopping:  # it ends with the step that it is at
+                    time.sleep(POLL_S)
+                elif switch.wait(POLL_S):
+                    ctx.runs.stop(run.id, holder)
+                    stopping = True
         found = self._list(None, owner, request)
         newest = next((source for _, source in found if run.id in source), "")
         key = "attention.experts.trained" if newest else "attention.experts.not_trained"
         yield (
             gr.Dropdown(found, value=newest, allow_custom_value=True),
-            say(locale, key, name=run.name),
+            say(locale, key, name=run.name, step=run.step),
         )
 
     def stop(self, request: gr.Request) -> None:

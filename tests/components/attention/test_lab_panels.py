@@ -1,30 +1,20 @@
 """The panels of the attention lab: what they show, against the model itself and plain formulas."""
 
-import dataclasses
-from pathlib import Path
-
 import gradio as gr
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
-from components.context import Settings
 from components.forms import read_form
-from components.shell import build_page
 from components.tabs.attention.ablate_handlers import AblateHandlers
 from components.tabs.attention.by_hand_handlers import HandHandlers, HandState, parse_stage
 from components.tabs.attention.by_hand_stages import STAGES
-from components.tabs.attention.cache_handlers import CacheHandlers
-from components.tabs.attention.experts_handlers import ExpertHandlers
-from components.tabs.attention.flash_handlers import FlashHandlers
 from components.tabs.attention.handlers import HeadsHandlers
 from components.tabs.attention.masks import MaskHandlers
 from components.tabs.attention.overview_handlers import Measured, OverviewHandlers
 from components.tabs.attention.pair import PairHandlers
-from components.tabs.attention.variants import VariantHandlers
 from components.tabs.attention.views import Shown
-from components.tabs.attention.ways import WayHandlers
 from explorer.attention_lab.by_hand import HandSettings, compute_by_hand
 from explorer.attention_lab.experts import LayerSettings
 from explorer.attention_lab.head_kinds import KINDS, compute_head_kinds
@@ -34,48 +24,8 @@ from explorer.attention_lab.ways_timing import WaySettings
 from explorer.attention_maps import compute_attention
 from explorer.errors import ConfigError
 from models import Trace
-from models.config import MoeConfig
-from models.initialise import build_decoder
-from tests.components.tiny_chat import CONFIG, TinyStore
-
-ROOT = Path(__file__).parents[3]
-TEXT = "abcab abca"
-EXPERTS = MoeConfig(n_experts=5, n_active=2, d_ff=16, normalise_weights=True)
-MOE = dataclasses.replace(CONFIG, moe=EXPERTS)
-
-
-class Store(TinyStore):
-    """The tiny model, and under the name `moe` one with experts."""
-
-    def __init__(self):
-        super().__init__()
-        decoder = build_decoder(MOE, torch.Generator().manual_seed(7)).requires_grad_(False)
-        self.chats["moe"] = dataclasses.replace(self.usual, model=decoder, config=MOE)
-
-
-@pytest.fixture(scope="module")
-def ctx():
-    return build_page(Store(), Settings())[1]
-
-
-@pytest.fixture
-def nobody():
-    return gr.Request()
-
-
-def event(**data):
-    return gr.EventData(None, data)
-
-
-def check_drawer(ctx, facts, table, exports):
-    """The files exist, the CSV has the numbers of the table, the snippet names no lambda."""
-    assert (ROOT / facts["file"]).exists()
-    assert (ROOT / facts["test"]).exists()
-    published = ctx.routes.find(exports["csv"])
-    assert list(published.cells.shape) == facts["shape"]
-    first = table["cells"][0][0]
-    assert isinstance(first, str) or first == pytest.approx(float(published.cells[0, 0]), rel=1e-5)
-    compile(exports["python"], "snippet", "exec")
+from tests.components.attention.panel_calls import TEXT, check_drawer, event
+from tests.components.tiny_chat import CONFIG
 
 
 def test_what_the_page_sends_for_a_form_is_what_is_computed():
@@ -305,96 +255,3 @@ def test_losses_before_and_after_are_said(ctx, nobody):
     *_, patched = on.patch("abcdefg", "abcdefz", None, None, nobody)
     assert ctx.routes.find(patched[1]["matrix"]).cells.shape == (2, 7)
     check_drawer(ctx, *patched[2:])
-
-
-# ------------------------------------------------------------------------------------ costs
-def test_nine_ways_are_measured(ctx, nobody):
-    sizes = WaySettings(d_model=48, n_heads=6, n_tokens=7, batch=1, rounds=3)
-    *_, last = WayHandlers(ctx).measure(nobody, sizes)
-    said, message, table, *drawer = last
-    assert "Round 3 of 3" in said
-    assert len(message) < 20_000
-    assert len(table["rows"]) == 9
-    assert {row[2] for row in table["cells"]} == {f"{4 * 48 * 48 + 48:,}"}
-    check_drawer(ctx, *drawer)
-
-
-def test_variants_are_counted(ctx, nobody):
-    on = VariantHandlers(ctx)
-    said, table, shapes, message, published, *drawer = on.show(nobody, VariantSettings())
-    assert shapes["cells"][1][:4] == ["4096 × 4096", "1024 × 4096", "1024 × 4096", "4096 × 4096"]
-    assert [row[0] for row in table["cells"][:2]] == ["67,108,864", "41,943,040"]
-    assert "8,192" in said
-    assert len(message) < 20_000
-    assert published["cells"][published["rows"].index("llama3-8b")][6] == "1.000"
-    check_drawer(ctx, *drawer)
-    said, table = on.quality(nobody)
-    assert len(table["rows"]) == 5
-    for mean, both, *_ in table["cells"]:
-        assert np.mean([float(loss) for loss in both.split()]) == pytest.approx(
-            float(mean), abs=1e-4
-        )
-    sizes = on.choose("smollm2-135m", *vars(VariantSettings()).values())
-    assert sizes[:4] == (576, 9, 3, 64)
-
-
-def test_passes_are_walked_through_and_measured(ctx, nobody):
-    on = CacheHandlers(ctx)
-    read = on.read("abcd", None, None, 0, None, None, nobody)
-    *_, stepper, said, big, keys, _facts, table, _exports, kept = read
-    assert stepper == {"index": 0, "count": 9}
-    assert "4" in said
-    pattern = ctx.routes.find(big["value"]["matrix"]).cells
-    assert (pattern[4:] == 0).all()
-    assert pattern[3].sum() == pytest.approx(1, abs=1e-5)
-    assert len(keys["rows"]) == 4
-    assert len(table["rows"]) == 9
-    later = on.step(kept, {"index": 2}, nobody)
-    assert ctx.routes.find(later[4]["value"]["matrix"]).cells[5].sum() == pytest.approx(1, abs=1e-5)
-    *_, last = on.measure("abcd", None, None, nobody)
-    assert "48 tokens" in last[0]
-    assert len(last[4]["rows"]) == 48
-    check_drawer(ctx, *last[3:])
-    *_, kept = on.read("abcd", None, None, 3, None, None, nobody)
-    later = on.step(kept, {"index": 8}, nobody)
-    assert "9 old keys were dropped" in later[3]
-    keys = later[5]["cells"]
-    assert [row[0] is None for row in keys] == [True] * 9 + [False] * 3
-
-
-def test_tiles_end_at_the_plain_result(ctx, nobody):
-    on = FlashHandlers(ctx)
-    stepper, said, value, state, *drawer = on.show({"index": 2}, "step", 2, 1, nobody)
-    assert stepper == {"index": 2, "count": 3}
-    assert "5" in said
-    expected = compute_by_hand(HandSettings()).matrices["causal_contexts"][5]
-    np.testing.assert_allclose(state["cells"][2][5:], expected, atol=1e-6)
-    np.testing.assert_allclose(state["cells"][3][5:], expected, atol=1e-6)
-    assert [item["name"] for item in value["items"]] == ["scores", "powers", "values"]
-    check_drawer(ctx, *drawer)
-    message, *drawer = on.counts(nobody)
-    assert len(message) < 20_000
-    check_drawer(ctx, *drawer)
-
-
-def test_experts_are_shown_and_a_model_without_says_what_it_has(ctx, nobody):
-    on = ExpertHandlers(ctx)
-    at, said, big, taken, load, _bars, *drawer = on.show("moe", TEXT, None, None, None, nobody)
-    assert at == {"index": 0, "count": 2}
-    assert "20.0 %" in said
-    cells = ctx.routes.find(big["matrix"]).cells
-    np.testing.assert_allclose(cells.sum(1), 1, atol=1e-5)
-    assert sum(bar["value"] for bar in load["bars"]) == pytest.approx(1)
-    best = [f"e{i}" for i in np.argsort(-cells[0])[:2]]
-    assert [part.split()[0] for part in taken["cells"][0][0].split(" + ")] == best
-    check_drawer(ctx, *drawer)
-    with pytest.raises(ConfigError, match="feed-forward of width 52"):
-        on.show("", TEXT, None, None, None, nobody)
-    assert on.offer("", "moe", None, nobody).value == "moe"
-    assert on.offer("", None, None, nobody).value == ""
-    assert "Train a small one" in on.begin("", TEXT, None, None, None, nobody)[1]
-    sizes = LayerSettings(d_model=32, d_expert=16, n_experts=5, n_tokens=7)
-    _message, table, *drawer = on.measure(nobody, sizes)
-    assert table["cells"][0][0] == f"{5 * 3 * 32 * 16 + 32 * 5:,}"
-    check_drawer(ctx, *drawer)
-    assert "qwen3-30b-a3b" in on.published(nobody)["rows"]
