@@ -54,6 +54,14 @@
       if (one.tagName === "A") one.removeAttribute("href");
       if (one.tagName === "BUTTON") one.disabled = true;
     }
+    // parts of a drawing that others refer to, such as a gradient, are named with the page's address
+    const inside = (text) => text.replace(/url\(["']?[^"')#]*(#[^"')]+)["']?\)/g, "url($1)");
+    for (const one of copied.querySelectorAll("[clip-path], [style*='#']")) {
+      for (const name of ["clip-path", "style"]) {
+        if (one.hasAttribute(name)) one.setAttribute(name, inside(one.getAttribute(name)));
+      }
+    }
+    copied.querySelector(".tab-actions")?.remove();
     return copied;
   }
 
@@ -63,6 +71,7 @@
     const tab = document.getElementById(`tab-${tabId}`);
     const model = document.querySelector("#header .pill")?.innerText.replace(/\s+/g, " ") ?? "";
     const html = document.documentElement, body = document.body;
+    const around = tab.closest(".gradio-container").className;  // its rules are for this version of Gradio
     const about = `${model} · ${new Date().toLocaleString(html.lang || undefined)}`;
     const rule = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
     return `<!doctype html>
@@ -70,7 +79,7 @@
 <meta http-equiv="Content-Security-Policy" content="${rule}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Glassbox: ${escaped(tab.querySelector("h1")?.textContent ?? tabId)}</title><style>${styles()}</style></head>
-<body class="${body.className}"><gradio-app><div class="gradio-container"><p style="padding:16px 24px 0;color:var(--ink-2)">
+<body class="${body.className}" style="margin:0"><gradio-app><div class="${around}"><p style="padding:16px 24px 0;color:var(--ink-2)">
 <b>Glassbox</b> · ${escaped(about)}<br><small>${escaped(location.href)}</small></p><div id="tabs">
 ${snapshot(tab).outerHTML}</div></div></gradio-app></body></html>`;
   };

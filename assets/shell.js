@@ -95,7 +95,8 @@
     settleTabs();
     watchFormulas();
     for (const { target } of changes) {
-      if (target.getAttribute?.("aria-selected") !== "true") continue;
+      // chips and options are selected, too; looking where those are would lay the page out anew
+      if (!target.matches?.("[role=tab][aria-selected=true]")) continue;
       // Only sideways: the page itself must not move.
       const bar = target.parentElement;
       const middle = target.offsetLeft - (bar.clientWidth - target.offsetWidth) / 2;
@@ -163,7 +164,8 @@
       const value = values[index];
       if (value === null || value === undefined || value === "") return;
       if (value === view.samples[index]) return;
-      const text = String(value);
+      if (value.count === 0) return;  // a picker, before a model is there
+      const text = String(value.index ?? value);
       if (text.length > view.limit) left_out = true;
       else address.searchParams.set(key, text);
     });

@@ -76,6 +76,18 @@ def parse_choice(choices: Sequence[str]) -> Parse:
     return parse
 
 
+def parse_picker(value: str) -> dict[str, int]:
+    """Take the number of a layer or a head, as the value of a picker.
+
+    How many there are is not known before a model is there; the number counts as the last.
+
+    Raises:
+        ValueError: It is no whole number.
+    """
+    index = parse_integer(0, 8_191)(value)
+    return {"index": index, "count": index + 1}
+
+
 def parse_switch(value: str) -> bool:
     """Take `true` or `false`.
 

@@ -210,7 +210,7 @@ def _read(field: Any, type_: type, value: Any) -> Any:
         return _clamp(field, type_, value)
     if type_ is bool:
         return value if isinstance(value, bool) else field.default
-    if type_ is str:
+    if type_ is str or typing.get_origin(type_) is typing.Literal:
         return "" if value is None else str(value)
     return _read_number(type_, value)
 

@@ -51,7 +51,7 @@ def launch_options(demo: TabPages, ctx: AppContext, endpoint: Endpoint) -> dict[
             ],
             "routes": [
                 *RunRoutes(ctx.runs).routes(),
-                *NextRoutes(ctx.results).routes(),
+                *NextRoutes(ctx.results, ctx.words).routes(),
                 *ctx.routes.routes(),
                 *view_routes(ctx.words),
             ],

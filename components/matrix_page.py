@@ -29,7 +29,9 @@ map.width = columns;
 map.height = rows;
 const image = new ImageData(columns, rows);
 cells.forEach((cell, i) => {
-  const share = Math.min(1, Math.max(0, (cell - facts.low) / (facts.high - facts.low))) ** 0.6;
+  const drawn = facts.by_size ? Math.abs(cell) : cell;
+  const part = (drawn - facts.low) / (facts.high - facts.low) || 0;
+  const share = Math.min(1, Math.max(0, part)) ** 0.6;
   image.data.set([255 - 247 * share, 255 - 216 * share, 255 - 171 * share, 255], 4 * i);
 });
 map.getContext('2d').putImageData(image, 0, 0);
@@ -53,6 +55,7 @@ def make_matrix_page(
     row_labels: Sequence[str],
     column_labels: Sequence[str],
     title: str = "Glassbox",
+    by_size: bool = False,
 ) -> str:
     """Write the page.
 
@@ -63,6 +66,7 @@ def make_matrix_page(
         row_labels: One text a row; numbers where there is none.
         column_labels: One text a column; numbers where there is none.
         title: Of the page.
+        by_size: Whether numbers are drawn by their size, whatever their sign.
     """
     rows, columns = cells.shape
     facts = {
@@ -70,6 +74,7 @@ def make_matrix_page(
         "shape": [rows, columns],
         "low": low,
         "high": high,
+        "by_size": by_size,
         "rows": list(row_labels) or [str(i) for i in range(rows)],
         "columns": list(column_labels) or [str(i) for i in range(columns)],
     }

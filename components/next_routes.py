@@ -13,10 +13,13 @@ import math
 from dataclasses import asdict, fields
 from typing import Any
 
+import gradio as gr
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from components.errors import make_error_card
+from components.text import Words, locale_of
 from explorer.errors import ExplorerError
 from explorer.next_token import NextLogits, NextToken, SamplingSettings, trace_next_token
 from explorer.results import ResultStore
@@ -29,10 +32,11 @@ class NextRoutes:
 
     Args:
         results: Where the logits are kept.
+        words: The sentences of the page, for what cannot be.
     """
 
-    def __init__(self, results: ResultStore) -> None:
-        self._results = results
+    def __init__(self, results: ResultStore, words: Words) -> None:
+        self._results, self._words = results, words
 
     def routes(self) -> list[BaseRoute]:
         """List the routes, for `launch(app_kwargs={"routes": ...})`."""
@@ -47,7 +51,8 @@ class NextRoutes:
             loop = asyncio.get_running_loop()
             found = await loop.run_in_executor(None, trace_next_token, given, settings)
         except ExplorerError as error:
-            return JSONResponse({"error": error.message, "code": error.code}, 400, _LIVE)
+            card = make_error_card(self._words, locale_of(gr.Request(request)), error)
+            return JSONResponse({"error": card["text"], "code": error.code}, 400, _LIVE)
         except (ValueError, OverflowError):
             return JSONResponse({"error": "a setting is not a number"}, 400, _LIVE)
         content = json.dumps(as_json(found), ensure_ascii=False, separators=(",", ":"))

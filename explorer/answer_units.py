@@ -50,7 +50,8 @@ def compute_answer_units(
     """
     from explorer.tokens import units_of
 
-    if any(token.id < 0 for token in tokens):  # of a server, which tells texts alone
+    # of a server, which tells texts alone, or no tokens at all
+    if all(token.id < 0 for token in tokens):
         return tuple(_unit_of_text(token) for token in tokens)
     found = []
     first = 0

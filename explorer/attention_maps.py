@@ -23,6 +23,8 @@ from explorer.errors import ConfigError, WeightError
 from explorer.tokens import TokenUnit, labels_of_units, units_of
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from models.config import AttentionConfig, LayerType
     from models.loading import LoadedModel
 
@@ -161,7 +163,7 @@ def read_ids(
         turn: Entered for the forward pass; where several share a device, it makes them wait.
 
     Raises:
-        WeightError: A layer computed NaN or infinity; says which one first.
+        WeightError: The model computed NaN or infinity; says which layer first.
         TokenizerError: The model has no tokenizer.
     """
     import torch
@@ -178,7 +180,8 @@ def read_ids(
         return tuple(trace[f"blocks.{i}.attn.{name}"][0].float().cpu().numpy() for i in layers)
 
     queries, keys, values = recorded("q"), recorded("k"), recorded("v")
-    _check_finite(queries, keys, values)
+    if not all(np.isfinite(part).all() for part in (*queries, *keys, *values)):
+        find_broken_layer(loaded, ids, turn=turn)
     units = units_of(loaded.tokenizer, ids)
     return AttentionMaps(
         model_name=loaded.info.name,
@@ -195,16 +198,69 @@ def read_ids(
     )
 
 
-def _check_finite(*parts: tuple[NDArray[np.float32], ...]) -> None:
-    """Say in which layer the numbers went wrong: all later ones only follow."""
-    for layer, tensors in enumerate(zip(*parts, strict=True)):
-        if not all(np.isfinite(tensor).all() for tensor in tensors):
-            raise WeightError(
-                f"layer {layer} computes NaN or infinity, and all after it follow; load the model "
-                "again, or take a checkpoint from before its training diverged",
-                code="lab-not-finite",
-                layer=layer,
-            )
+def check_read(
+    loaded: LoadedModel,
+    ids: Sequence[int],
+    log_probabilities: Tensor,
+    *,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> None:
+    """Refuse probabilities that are no numbers.
+
+    Args:
+        loaded: The model that gave them.
+        ids: The tokens that it read.
+        log_probabilities: Of any shape.
+        turn: Entered for the pass that looks for the layer.
+
+    Raises:
+        WeightError: Some are NaN; says where the numbers went wrong first.
+    """
+    if log_probabilities.isnan().any():
+        find_broken_layer(loaded, ids, turn=turn)
+
+
+def find_broken_layer(
+    loaded: LoadedModel,
+    ids: Sequence[int],
+    *,
+    turn: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> None:
+    """Say in which layer the numbers went wrong: all later ones only follow.
+
+    Args:
+        loaded: A model whose numbers went wrong.
+        ids: The tokens with which they did.
+        turn: Entered for the forward pass.
+
+    Raises:
+        WeightError: Always.
+    """
+    import torch
+
+    from models.trace import Trace
+
+    parts = ("attn.q", "attn.k", "attn.v", "attn_out", "ffn_out")
+    trace = Trace(record=("blocks.0.resid_pre", *(f"blocks.*.{part}" for part in parts)))
+    row = torch.tensor([list(ids)], device=loaded.model.device)
+    with turn(), torch.inference_mode():
+        loaded.model(row, trace=trace, last_only=True)
+    places = [("embedding", 0, "blocks.0.resid_pre")]
+    for layer in range(loaded.config.n_layers):
+        places += [("layer", layer, f"blocks.{layer}.{part}") for part in parts]
+    broken = (p for p in places if not trace[p[2]].isfinite().all())
+    where, layer, _ = next(broken, ("head", 0, ""))
+    said = {
+        "embedding": "the embedding has",
+        "layer": f"layer {layer} computes",
+        "head": "the last norm or the head computes",
+    }
+    raise WeightError(
+        f"{said[where]} NaN or infinity, and all after it follow; load the model again, or take a "
+        "checkpoint from before its training diverged",
+        code="lab-not-finite" if where == "layer" else f"lab-not-finite-{where}",
+        layer=layer,
+    )
 
 
 def compute_patterns(maps: AttentionMaps, layer: int) -> Patterns:

@@ -10,11 +10,23 @@ import re
 from pathlib import Path
 
 from explorer.errors import SourceError
-from explorer.training.run_folder import RUN_ID, RunFolder
+from explorer.home import find_home_folder
+from explorer.number_formats import split_dtype
+from explorer.training.run_folder import RUN_ID, RUNS_FOLDER, RunFolder
 from explorer.training.translation_config import TRANSLATOR_FILE
 
 RUN_PREFIX = "run:"
 _SOURCE = re.compile(rf"{RUN_PREFIX}({RUN_ID.pattern})@(\d{{1,8}})")
+
+
+def run_of(source: str) -> str:
+    """The id of the run whose checkpoint a source names; "" where it names none.
+
+    Args:
+        source: Any source, its number format included.
+    """
+    match = _SOURCE.fullmatch(split_dtype(source)[0])
+    return "" if match is None else match[1]
 
 
 def find_checkpoint(runs: Path, source: str) -> Path:
@@ -49,6 +61,18 @@ def find_checkpoint(runs: Path, source: str) -> Path:
             source=f"{run.title} @ {step}",
         )
     return folder
+
+
+def find_own_checkpoint(source: str) -> Path:
+    """The folder of a checkpoint of this user's runs.
+
+    Args:
+        source: `run:ID@STEP`.
+
+    Raises:
+        SourceError: There is no such run or checkpoint.
+    """
+    return find_checkpoint(find_home_folder() / RUNS_FOLDER, source)
 
 
 def name_checkpoint(runs: Path, source: str) -> str:

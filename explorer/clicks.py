@@ -75,7 +75,7 @@ def ask_twice(
         )[0]
         for i in range(2)
     )
-    return AnswerPair(prompt=_asked(example), left=left, right=right, tuned=None)
+    return AnswerPair(prompt=example.prompt.joined, left=left, right=right, tuned=None)
 
 
 def ask_both(
@@ -104,7 +104,7 @@ def ask_both(
     is_left = bool(draw)
     left, right = (second, first) if is_left else (first, second)
     return AnswerPair(
-        prompt=_asked(example), left=left, right=right, tuned="left" if is_left else "right"
+        prompt=example.prompt.joined, left=left, right=right, tuned="left" if is_left else "right"
     )
 
 
@@ -123,7 +123,3 @@ def count_wins(taken: Sequence[bool]) -> WinRate:
     """
     low, high = wilson_interval(sum(taken), len(taken))
     return WinRate(wins=sum(taken), n=len(taken), low=low, high=high)
-
-
-def _asked(example: Example) -> str:
-    return "\n".join(filter(None, (example.prompt.instruction, example.prompt.input)))

@@ -155,6 +155,24 @@ def make_lens_snippet(source: str, text: str, position: int, target: str) -> str
     )
 
 
+def make_checkpoint_lens_snippet(run_id: str, text: str, position: int, target: str) -> str:
+    """Python that reads the same layers of the same checkpoints."""
+    from explorer.checkpoint_lens import compute_checkpoint_lens
+    from explorer.home import find_home_folder
+    from explorer.runs import Runs
+
+    name = compute_checkpoint_lens.__name__
+    return make_snippet(
+        (Runs, compute_checkpoint_lens, find_home_folder),
+        "",
+        f"runs = {Runs.__name__}({find_home_folder.__name__}())",
+        f"text, word = {say_text(text)}, {target!r}",
+        f"found = {name}(runs, {run_id!r}, text, position={position}, target=word)",
+        "for step, lens in zip(found.steps, found.lenses):",
+        "    print(step, lens.top_tokens[-1][0], lens.answer_probabilities)",
+    )
+
+
 def make_attribution_snippet(source: str, text: str, position: int, target: str) -> str:
     """Python that splits the same logit."""
     from explorer.attribution import compute_attribution
@@ -200,6 +218,22 @@ def make_losses_snippet(source: str, text: str) -> str:
         "for label, nats in zip(losses.labels[1:], losses.nats):",
         "    print(repr(label), nats)",
         "print(losses.mean_nats, losses.perplexity)",
+    )
+
+
+def make_comparison_snippet(sources: list[str], text: str) -> str:
+    """Python that reads the same text with the same models."""
+    from explorer.token_losses import compute_token_losses
+
+    loads = ", ".join(say_load(source) for source in sources)
+    return make_snippet(
+        (compute_token_losses,),
+        "from models import load_model",
+        "",
+        f"text = {say_text(text)}",
+        f"for loaded in ({loads},):",
+        f"    losses = {compute_token_losses.__name__}(loaded, text)",
+        "    print(loaded.info.name, losses.mean_nats, losses.perplexity, losses.bits_per_byte)",
     )
 
 

@@ -32,13 +32,17 @@ class Target:
 def find_target(loaded: LoadedModel, word: str) -> Target:
     """The first token of a word.
 
-    A space stands in front where that makes no more tokens of it: words follow others.
+    A space stands in front where that makes no more tokens of it: words follow others. A special
+    token, such as one that ends a text, is itself.
 
     Raises:
         ConfigError: There is no word.
         TokenizerError: The model has no tokenizer.
     """
     tokenizer = loaded.tokenizer
+    if word in tokenizer.special_tokens:
+        special = tokenizer.special_tokens[word]
+        return Target(special, label_of(tokenizer, special), 1, True)
     bare = tokenizer.encode(word)
     spaced = tokenizer.encode(" " + word.lstrip(" "))
     ids = spaced if len(spaced) <= len(bare) else bare

@@ -32,7 +32,8 @@ class LogitLens:
         top_tokens: Their texts.
         top_probabilities: (stages, k).
         entropies_nats: (stages,), of the whole distribution.
-        answer_ranks: (stages,), place of the token that the last stage puts first; 0 is first.
+        answer_ranks: (stages,), place of the followed token; 0 is first.
+        answer_probabilities: (stages,), of that token.
     """
 
     stages: tuple[str, ...]
@@ -42,6 +43,7 @@ class LogitLens:
     top_probabilities: np.ndarray
     entropies_nats: np.ndarray
     answer_ranks: np.ndarray
+    answer_probabilities: np.ndarray
 
 
 def compute_logit_lens(
@@ -50,6 +52,7 @@ def compute_logit_lens(
     *,
     position: int = -1,
     n_top: int = 3,
+    follow: int | None = None,
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> LogitLens:
     """Read the stream after every layer as a distribution over the next token.
@@ -59,6 +62,7 @@ def compute_logit_lens(
         ids: The text.
         position: Which token; negative counts from the end.
         n_top: Likeliest tokens to give.
+        follow: Token whose place and probability are given; None is what the last stage puts first.
         turn: Entered for the forward pass; where several share a device, it makes them wait.
 
     Raises:
@@ -81,7 +85,7 @@ def compute_logit_lens(
         logits = model.unembed(streams)[:, 0].float()
     log_probabilities = torch.log_softmax(logits, dim=-1)
     best = log_probabilities.topk(min(n_top, logits.shape[-1]), dim=-1)
-    answer = int(logits[-1].argmax())
+    answer = int(logits[-1].argmax()) if follow is None else follow
     decode = loaded.tokenizer.decode
     return LogitLens(
         stages=("embed", *map(str, range(n_layers))),
@@ -91,4 +95,5 @@ def compute_logit_lens(
         top_probabilities=best.values.exp().cpu().numpy(),
         entropies_nats=-(log_probabilities.exp() * log_probabilities).sum(-1).cpu().numpy(),
         answer_ranks=(logits > logits[:, answer : answer + 1]).sum(-1).cpu().numpy(),
+        answer_probabilities=log_probabilities[:, answer].exp().cpu().numpy(),
     )

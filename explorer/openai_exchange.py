@@ -24,6 +24,7 @@ from explorer.openai_wire import (
     make_garbage_error,
     read_json,
 )
+from models.tokenizers.tokenizer import replace_lone_surrogates
 
 CHECK_EVERY_S = 0.05  # how often a reader looks whether the answer is still wanted
 MOST_ANSWER_BYTES = 20 * 10**6  # of one answer with its log-probabilities; 10,000 tokens take 12 MB
@@ -213,7 +214,7 @@ def _say(problem: object) -> str:
         inner = problem.get("error", problem.get("detail", problem))
         problem = inner.get("message", inner) if isinstance(inner, Mapping) else inner
     name = type(problem).__name__ if isinstance(problem, Exception) else "nothing"
-    return " ".join(str(problem).split())[:LONGEST_PROBLEM] or name
+    return replace_lone_surrogates(" ".join(str(problem).split())[:LONGEST_PROBLEM]) or name
 
 
 def _hang_up(sock: socket.socket) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from explorer.errors import ServerError
+from models.tokenizers.tokenizer import replace_lone_surrogates
 
 MOST_LINE_BYTES = 1_000_000  # of one piece; 20 alternatives take 2 kB
 MOST_MODELS = 1_000  # names that are kept
@@ -68,7 +69,8 @@ def read_names(lines: Iterator[bytes], url: str) -> tuple[str, ...]:
     if not isinstance(listed, list):
         raise make_garbage_error(url, body)
     names = [entry.get("id") for entry in listed if isinstance(entry, Mapping)]
-    return tuple(str(name) for name in names if isinstance(name, str) and name)[:MOST_MODELS]
+    known = [replace_lone_surrogates(name) for name in names if isinstance(name, str) and name]
+    return tuple(known[:MOST_MODELS])
 
 
 def read_pieces(lines: Iterator[bytes], url: str) -> Iterator[ServerPiece]:
@@ -84,19 +86,20 @@ def read_pieces(lines: Iterator[bytes], url: str) -> Iterator[ServerPiece]:
     Raises:
         ServerError: A line is something else, or the answer breaks off.
     """
-    thoughts = _Thoughts()
+    thoughts, halves = _Thoughts(), _Halves()
     finish = None
     for line in _contents(lines, url):
         if line == b"[DONE]":
             break
         piece = _read_piece(line, url, thoughts)
         finish = piece.finish or finish
-        if piece.text or piece.tokens:
-            yield ServerPiece(piece.text, piece.tokens, None)
+        text = halves.join(piece.text)
+        if text or piece.tokens:
+            yield ServerPiece(text, piece.tokens, None)
     else:
         if finish is None:
             raise make_broke_off_error(url)
-    yield ServerPiece(thoughts.end(), (), finish or "stop")
+    yield ServerPiece(halves.end() + thoughts.end(), (), finish or "stop")
 
 
 def read_json(body: bytes) -> object | None:
@@ -169,11 +172,12 @@ def _read_piece(line: bytes, url: str, thoughts: _Thoughts) -> ServerPiece:
 
 def _make_own_error(url: str, problem: object) -> ServerError:
     said = problem.get("message", problem) if isinstance(problem, Mapping) else problem
+    quoted = replace_lone_surrogates(str(said)[:_QUOTED])
     return ServerError(
-        f"{url} stopped with an error of its own: {str(said)[:_QUOTED]}; look into its log",
+        f"{url} stopped with an error of its own: {quoted}; look into its log",
         code="server-failed",
         url=url,
-        problem=str(said)[:_QUOTED],
+        problem=quoted,
     )
 
 
@@ -196,6 +200,21 @@ class _Thoughts:
     def end(self) -> str:
         was, self._inside = self._inside, False
         return "</think>" if was else ""
+
+
+class _Halves:
+    r"""Puts the halves of a character together that come in two pieces: "\ud83d", then "\ude00"."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def join(self, text: str) -> str:
+        text = self._held + text
+        self._held = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return replace_lone_surrogates(text.removesuffix(self._held))
+
+    def end(self) -> str:
+        return replace_lone_surrogates(self._held)
 
 
 def _read_tokens(found: object) -> tuple[ServerToken, ...]:
@@ -222,4 +241,6 @@ def _read_choice(entry: object) -> tuple[str, float] | None:
     raw = entry.get("bytes")
     if isinstance(raw, list) and all(isinstance(b, int) and 0 <= b < 256 for b in raw) and raw:
         return bytes(raw).decode("utf-8", "replace"), min(float(chance), 0.0)
-    return (text, min(float(chance), 0.0)) if isinstance(text, str) else None
+    if not isinstance(text, str):
+        return None
+    return replace_lone_surrogates(text), min(float(chance), 0.0)

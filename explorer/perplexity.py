@@ -111,7 +111,7 @@ def stream_perplexity(
     import torch
     from torch.nn import functional
 
-    ids = _text_ids(loaded, text)[:most_tokens]
+    ids = read_text_ids(loaded, text)[:most_tokens]
     if len(ids) < 2:
         raise ConfigError(
             f"the text has {len(ids)} tokens, and the first one is foreseen by nobody; type more",
@@ -128,7 +128,16 @@ def stream_perplexity(
         yield ReadingStep(Perplexity(total_nats / (end - 1), end - 1), len(ids) - 1)
 
 
-def _text_ids(loaded: LoadedModel, text: str) -> list[int]:
+def read_text_ids(loaded: LoadedModel, text: str) -> list[int]:
+    """All ids of a text, more of them than the context too: it is read in windows.
+
+    Args:
+        loaded: Any model; one that was trained with a token in front of each text gets it.
+        text: What to read.
+
+    Raises:
+        TokenizerError: The model has no tokenizer.
+    """
     tokenizer = loaded.tokenizer
     ids = tokenizer.encode(text)
     if tokenizer.adds_bos and tokenizer.bos_id is not None:

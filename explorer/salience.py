@@ -40,11 +40,14 @@ Method = Literal["gradient", "integrated", "leave_one_out"]
 METHODS: tuple[Method, ...] = ("gradient", "integrated", "leave_one_out")
 COMPLETE = 0.02  # of f(e) - f(b): then the integral is fine enough
 FIRST_STEPS, MOST_STEPS = 16, 128
-ROWS_AT_ONCE = 4
-PROBE_TOKENS = 32  # read once to measure what a pass costs here
+ROWS_AT_ONCE, TOKENS_AT_ONCE = 4, 1_024
+PROBE_TOKENS = 128  # read first, to say what a pass over all of them will cost
 # A pass with its gradient, in passes without: one back through activations, one through weights
 # is not needed.
 BACKWARD_PASSES = 2.0
+# Above so many tokens in a batch the activations of all layers are gigabytes: those of a block are
+# computed again on the way back, for one more pass.
+MOST_KEPT_TOKENS = 1_024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,18 +144,20 @@ def stream_salience(
     _check_method(method, len(ids))
     measure = _Measure(loaded, ids, turn)
     rows = {"gradient": 1, "integrated": FIRST_STEPS, "leave_one_out": len(ids)}[method]
-    pass_s = measure.time_pass() * (1 if method == "leave_one_out" else 1 + BACKWARD_PASSES)
-    yield SalienceStep(done=0, total=rows, seconds_left=pass_s * rows)
+    row_passes = 1.0 if method == "leave_one_out" else measure.gradient_passes
+    pass_s = measure.time_pass()
+    yield SalienceStep(done=0, total=rows, seconds_left=pass_s * (1 + row_passes * rows))
     followed = measure.follow(target)
     work = {
         "gradient": measure.gradient,
         "integrated": measure.integrated,
         "leave_one_out": measure.leave_one_out,
     }[method]
+    started = time.perf_counter()
     for done, total, found in work(followed.id):
         if found is None:
-            left = pass_s * (total - done)
-            yield SalienceStep(done=done, total=total, seconds_left=left)
+            row_s = (time.perf_counter() - started) / done
+            yield SalienceStep(done=done, total=total, seconds_left=row_s * (total - done))
             continue
         scores, f_baseline, n_steps = found
         units = units_of(loaded.tokenizer, ids)
@@ -217,8 +222,15 @@ class _Measure:
 
     def __init__(self, loaded: LoadedModel, ids: list[int], turn: Callable[[], Any]) -> None:
         self._loaded, self._ids, self._turn = loaded, ids, turn
-        self._own, self._embedded = self._read()
+        self._at_once = max(1, min(ROWS_AT_ONCE, TOKENS_AT_ONCE // len(ids)))
+        self._recompute = self._at_once * len(ids) > MOST_KEPT_TOKENS
+        self._embedded: Any = None
         self.f_input = math.nan
+
+    @property
+    def gradient_passes(self) -> float:
+        """What a row with its gradient costs, in passes without."""
+        return 1 + BACKWARD_PASSES + self._recompute
 
     def _read(self) -> tuple[Any, Any]:
         """Ln p of every next token (V,), and the embeddings (T, D)."""
@@ -244,10 +256,11 @@ class _Measure:
             return (time.perf_counter() - started) * len(self._ids) / len(ids)
 
     def follow(self, word: str) -> Target:
-        """The chosen token."""
-        own = int(self._own.argmax())
+        """Read the whole prompt once; the chosen token."""
+        said, self._embedded = self._read()
+        own = int(said.argmax())
         target = find_target(self._loaded, word) if word else own_answer(self._loaded, own)
-        self.f_input = float(self._own[target.id])
+        self.f_input = float(said[target.id])
         return target
 
     def gradient(self, target: int) -> _Progress:
@@ -265,8 +278,8 @@ class _Measure:
         while True:
             places, weights = np.polynomial.legendre.leggauss(n_steps)
             total = way.new_zeros(way.shape)
-            for start in range(0, n_steps, ROWS_AT_ONCE):
-                part = slice(start, start + ROWS_AT_ONCE)
+            for start in range(0, n_steps, self._at_once):
+                part = slice(start, start + self._at_once)
                 shares = baseline.new_tensor((places[part] + 1) / 2)[:, None, None]
                 _, gradients = self._slopes(baseline + shares * way.to(baseline.dtype), target)
                 total += (gradients * total.new_tensor(weights[part] / 2)[:, None, None]).sum(0)
@@ -284,8 +297,8 @@ class _Measure:
         import torch
 
         n_tokens, found = len(self._ids), list[float]()
-        for start in range(0, n_tokens, ROWS_AT_ONCE):
-            places = range(start, min(start + ROWS_AT_ONCE, n_tokens))
+        for start in range(0, n_tokens, self._at_once):
+            places = range(start, min(start + self._at_once, n_tokens))
             rows = [self._ids[:i] + self._ids[i + 1 :] for i in places]
             with self._turn(), torch.no_grad():
                 batch = torch.tensor(rows, device=self._loaded.model.device)
@@ -316,7 +329,7 @@ class _Measure:
             leaf = embedded.detach().clone().requires_grad_()
             ids = torch.tensor([self._ids], device=model.device).expand(len(leaf), -1)
             trace = Trace(edits={"embed": lambda _: leaf})
-            logits = model(ids, trace=trace, last_only=True)[:, -1].float()
-            said = logits.log_softmax(dim=-1)[:, target]
+            logits = model(ids, trace=trace, last_only=True, recompute=self._recompute)
+            said = logits[:, -1].float().log_softmax(dim=-1)[:, target]
             (gradients,) = torch.autograd.grad(said.sum(), leaf)
         return said.detach().double(), gradients.double()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from explorer.checkpoint_sources import find_own_checkpoint, run_of
 from explorer.number_formats import DEFAULT_DTYPE, split_dtype
 
 PROJECT = Path(__file__).parent.parent
@@ -29,7 +30,10 @@ def make_snippet(imports: tuple[Callable[..., Any], ...], *lines: str) -> str:
         imports: What the lines use; each is imported from where it is defined.
         *lines: The code.
     """
-    head = sorted(f"from {f.__module__} import {f.__name__}" for f in imports)
+    # what `say_load` writes for a checkpoint of a run
+    opens = any(f"{find_own_checkpoint.__name__}(" in line for line in lines)
+    used = (*imports, find_own_checkpoint) if opens else imports
+    head = sorted(f"from {f.__module__} import {f.__name__}" for f in used)
     return "\n".join([*head, *lines]) + "\n"
 
 
@@ -48,7 +52,8 @@ def say_load(source: str) -> str:
     """The call that loads a model in the number format that its source names."""
     bare, dtype = split_dtype(source)
     given = "" if dtype == DEFAULT_DTYPE else f", dtype={dtype!r}"
-    return f"load_model({bare!r}{given})"
+    said = f"{find_own_checkpoint.__name__}({bare!r})" if run_of(bare) else repr(bare)
+    return f"load_model({said}{given})"
 
 
 def say_call(settings: object) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from explorer.errors import ConfigError, ContextError
 from explorer.next_token import NextLogits, SamplingSettings, make_sampling, name_logits
 from explorer.prompts import read_prompt
+from explorer.thoughts import CLOSES, begins_inside, split_thoughts
 from explorer.tokens import TokenUnit, label_of, units_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 256
 N_LENS = 3
+PROMPT_TAIL = 16  # tokens, among which a template may open a thought
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,8 @@ class Look:
         chosen: Text of the token that stands there; "" before it is chosen.
         cache_bytes: Keys and values of all tokens before it.
         position: Its place in the whole text.
+        part: Of a model that thinks first, whether the place is in its thoughts or in the answer;
+            None where nothing was thought.
     """
 
     given: NextLogits
@@ -96,6 +100,7 @@ class Look:
     chosen: str
     cache_bytes: int
     position: int
+    part: Literal["thought", "answer"] | None
 
 
 def begin_walk(loaded: LoadedModel, text: str, *, chat: bool = False) -> Walk:
@@ -186,6 +191,7 @@ def look_at(
         chosen=label_of(tokenizer, ids[place + 1]) if place + 1 < len(ids) else "",
         cache_bytes=_count_cache(loaded, place + 1),
         position=place + 1,
+        part=_find_part(loaded, walk),
     )
 
 
@@ -217,6 +223,15 @@ def _of_each(logits: Any, ids: Sequence[int]) -> NDArray[np.float64]:
         said = logits[:-1].float()
         found[1:] = (said.gather(1, came)[:, 0] - said.logsumexp(dim=-1)).exp().cpu().numpy()
     return found
+
+
+def _find_part(loaded: LoadedModel, walk: Walk) -> Literal["thought", "answer"] | None:
+    decode = loaded.tokenizer.decode
+    inside = begins_inside(decode(walk.prompt[-PROMPT_TAIL:]))
+    before = decode(walk.written[: walk.at])
+    if split_thoughts(before, starts_inside=inside).is_open:
+        return "thought"
+    return "answer" if inside or CLOSES in before else None
 
 
 def _count_cache(loaded: LoadedModel, n_tokens: int) -> int:

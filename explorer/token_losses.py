@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.errors import ConfigError
-from explorer.perplexity import WINDOW_TOKENS, windows
+from explorer.perplexity import WINDOW_TOKENS, read_text_ids, windows
 from explorer.tokens import TokenUnit, label_of, labels_of_units, units_of
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def stream_token_losses(
     """
     import torch
 
-    every = _read_all(loaded, text)
+    every = read_text_ids(loaded, text) if text else []
     ids = every[:most_tokens]
     if len(ids) < 2:
         raise ConfigError(
@@ -151,17 +151,6 @@ def compute_token_losses(loaded: LoadedModel, text: str) -> TokenLosses:
     """
     *_, last = stream_token_losses(loaded, text)
     return last
-
-
-def _read_all(loaded: LoadedModel, text: str) -> list[int]:
-    """All ids of a text, longer ones than the context too: it is read in windows."""
-    if not text:
-        return []
-    tokenizer = loaded.tokenizer
-    ids = tokenizer.encode(text)
-    if tokenizer.adds_bos and tokenizer.bos_id is not None:
-        ids = [tokenizer.bos_id, *ids]
-    return ids
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

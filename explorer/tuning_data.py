@@ -39,7 +39,7 @@ from explorer.errors import ConfigError, DataError
 
 FOLDER = Path(__file__).parent.parent / "assets" / "samples"
 SAMPLES = ("messages", "instructions", "preferences")
-UPLOADED, TYPED = "upload", "typed"
+UPLOADED, TYPED, HUB = "upload", "typed", "hub"
 OBJECTIVE_OF: Mapping[Kind, str] = {
     "classification": "classification",
     "instruction": "sft",
@@ -62,8 +62,9 @@ class DataSettings:
     """What the form of the data says. The order of the fields is that of the form and of its API.
 
     Args:
-        data: Name of a sample, `upload` or `typed`.
+        data: Name of a sample, `upload`, `typed` or `hub`.
         typed: The rows themselves, where they are typed: CSV, TSV, JSON or JSON lines.
+        hub: Id of a data set on the Hugging Face Hub, where that is chosen.
         kind: What the rows are; `auto` tells by the names of the columns.
         first: Column of the text, instruction or prompt; empty takes the one that is guessed.
         second: Column of the label, output or chosen answer.
@@ -78,6 +79,7 @@ class DataSettings:
 
     data: str = field(default="messages", metadata={"text": True})
     typed: str = field(default="", metadata={"text": True})
+    hub: str = field(default="", metadata={"text": True})
     kind: str = field(default="auto", metadata={"choices": ("auto", *KINDS)})
     first: str = field(default="", metadata={"text": True})
     second: str = field(default="", metadata={"text": True})
@@ -203,6 +205,8 @@ def read_table(settings: DataSettings, upload: str | None) -> RecordTable:
             raise ConfigError("no rows were typed yet; type some", code="tune-nothing-typed")
         content = settings.typed.encode("utf-8", "replace")
         return read_records(content, name="rows", max_bytes=MOST_DATA_BYTES, quotes=quotes)
+    if settings.data == HUB:
+        return _read_hub(settings)
     if settings.data == UPLOADED and upload:
         path = Path(upload)
         return read_records(path, name=path.name, max_bytes=MOST_DATA_BYTES, quotes=quotes)
@@ -210,7 +214,7 @@ def read_table(settings: DataSettings, upload: str | None) -> RecordTable:
         raise ConfigError(
             "no file was uploaded yet; choose one, or another data set", code="run-no-upload"
         )
-    known = ", ".join((*SAMPLES, UPLOADED, TYPED))
+    known = ", ".join((*SAMPLES, UPLOADED, TYPED, HUB))
     raise ConfigError(
         f"data={settings.data[:80]!r} is unknown; choose {known}",
         code="run-choice",
@@ -218,6 +222,18 @@ def read_table(settings: DataSettings, upload: str | None) -> RecordTable:
         found=settings.data[:80],
         known=known,
     )
+
+
+def _read_hub(settings: DataSettings) -> RecordTable:
+    from models.hub_data import fetch_data_file
+
+    if not settings.hub.strip():
+        raise ConfigError(
+            "no data set was named; write its id, such as owner/name", code="tune-no-hub-id"
+        )
+    found = fetch_data_file(settings.hub, max_bytes=MOST_DATA_BYTES)
+    quotes: Any = settings.quotes
+    return read_records(found.path, name=found.name, max_bytes=MOST_DATA_BYTES, quotes=quotes)
 
 
 def choose_mapping(settings: DataSettings, table: RecordTable) -> ColumnMapping:
@@ -275,8 +291,11 @@ def _as_line(example: Example, kind: Kind) -> str:
             "output": example.answer,
         }
     else:
-        asked = "\n".join(filter(None, (example.prompt.instruction, example.prompt.input)))
-        values = {"prompt": asked, "chosen": example.answer, "rejected": example.rejected}
+        values = {
+            "prompt": example.prompt.joined,
+            "chosen": example.answer,
+            "rejected": example.rejected,
+        }
     if example.part:
         values["split"] = example.part
     return json.dumps(values, ensure_ascii=False)

@@ -27,6 +27,7 @@ from explorer.tuning_data import DataSets, DataSettings, DataView
 
 if TYPE_CHECKING:
     from explorer.training.learner import LoadedClassifier
+    from explorer.tuning_scores import Turn
     from models.loading import LoadedModel
 
 OTHERS = ("pretrain", TRANSLATION)  # objectives that begin from nothing
@@ -120,6 +121,14 @@ class TuningRuns:
         """
         return self._config(run_id)[1]
 
+    def name(self, run_id: str) -> str:
+        """What its owner calls a run.
+
+        Raises:
+            JobError: It is not there.
+        """
+        return self._runs.view(run_id).summary.name
+
     def objective(self, run_id: str) -> str:
         """What a run learns.
 
@@ -172,6 +181,37 @@ class TuningRuns:
         best = summary.best_step
         is_kept = best is not None and best in summary.checkpoints
         return best if is_kept and best is not None else summary.checkpoints[-1]
+
+    def answer_both(
+        self, run_id: str, step: int, examples: Sequence[Example], owner: str, turn: Turn
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Let the base and a checkpoint answer the same questions.
+
+        Args:
+            run_id: The run.
+            step: Of the checkpoint.
+            examples: The questions.
+            owner: Id of the visitor.
+            turn: Entered for each pass.
+
+        Returns:
+            Answers of the base, and those of the checkpoint.
+
+        Raises:
+            ExplorerError: The run or a model is not there, or it writes no answers.
+        """
+        from explorer.tuning_scores import answer_examples
+
+        tuning = self.tuning(run_id)
+        if tuning.labels:
+            raise JobError(
+                "a classifier writes no answers; choose another run", code="tune-no-answers"
+            )
+        found = []
+        for source in (tuning.base, self._runs.checkpoint_source(run_id, step)):
+            with self._store.lease(source, owner) as loaded:
+                found.append(answer_examples(loaded, examples, tuning, turn=turn))
+        return found[0], found[1]
 
     def lineage(self, owner: str) -> tuple[LineageNode, ...]:
         """All models of a visitor's runs, each below the one that it began from."""

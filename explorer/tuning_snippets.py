@@ -61,3 +61,75 @@ def make_score_snippet(run: str, step: int) -> str:
         'scores = score_answers(loaded, read_part(run, "test"), tuning)\n'
         "print(scores.exact_match, scores.perplexity)\n"
     )
+
+
+def make_judge_snippet(run: str, step: int, url: str, model: str, rubric: str) -> str:
+    """Lets a model on a server grade the answers of one checkpoint."""
+    return (
+        "from pathlib import Path\n\n"
+        "from explorer.home import find_home_folder\n"
+        "from explorer.judge import JudgedAnswer, ask_judge\n"
+        "from explorer.openai_server import OpenAIServer\n"
+        "from explorer.training.objectives.row_examples import read_part\n"
+        "from explorer.training.run_folder import RunFolder\n"
+        "from explorer.tuning_scores import answer_examples\n"
+        "from models import load_model\n\n"
+        f'run = RunFolder(find_home_folder() / "runs" / "{run}")\n'
+        f"loaded = load_model(run.checkpoint({step}))\n"
+        'examples = read_part(run, "test")[:10]\n'
+        "answers = answer_examples(loaded, examples, run.read_config().tuning)\n"
+        "asked = [JudgedAnswer(row=e.row, question=e.prompt.joined, wanted=e.answer, answer=a,\n"
+        '                      who="tuned") for e, a in zip(examples, answers)]\n'
+        f"for verdict in ask_judge(OpenAIServer({url!r}), {model!r}, {rubric!r}, asked):\n"
+        "    print(verdict.score, verdict.reply)\n"
+    )
+
+
+def make_choice_snippet(source: str, template: str) -> str:
+    """Scores multiple choice with one model."""
+    return (
+        "from contextlib import nullcontext\n\n"
+        "from explorer.multiple_choice import read_choice_set, score_choices\n"
+        "from explorer.training.tuning_config import TuningConfig\n"
+        "from models import load_model\n\n"
+        "# or read_choice_set('upload', upload='your-file.csv')\n"
+        'found = read_choice_set("sample")\n'
+        f"tuning = TuningConfig(base={source!r}, template={template!r})\n"
+        f"loaded = load_model({source!r})\n"
+        "scores = score_choices(loaded, found.questions, tuning, turn=nullcontext)\n"
+        "print(scores.accuracy(), scores.accuracy(mean=True), found.chance)\n"
+    )
+
+
+def make_change_snippet(run: str, step: int, base: str) -> str:
+    """Compares the weights of a checkpoint with those that it began from."""
+    return (
+        "from explorer.home import find_home_folder\n"
+        "from explorer.training.run_folder import RunFolder\n"
+        "from explorer.tuning_changes import compare_weights\n"
+        "from models import load_model\n\n"
+        f'run = RunFolder(find_home_folder() / "runs" / "{run}")\n'
+        f"before = load_model(run.initial_folder)  # {base}\n"
+        f"changes = compare_weights(before, load_model(run.checkpoint({step})))\n"
+        'print(changes.parts, changes.layers, changes.total, sep="\\n")\n'
+    )
+
+
+def make_pair_snippet(run: str, step: int, number: int) -> str:
+    """Reads one held-out pair of answers with a checkpoint, token by token."""
+    return (
+        "from contextlib import nullcontext\n\n"
+        "from explorer.answer_tokens import read_answer_tokens\n"
+        "from explorer.home import find_home_folder\n"
+        "from explorer.training.objectives.row_examples import read_part\n"
+        "from explorer.training.run_folder import RunFolder\n"
+        "from models import load_model\n\n"
+        f'run = RunFolder(find_home_folder() / "runs" / "{run}")\n'
+        f"loaded = load_model(run.checkpoint({step}))\n"
+        'examples = read_part(run, "test")\n'
+        f"example = examples[{max(number, 1) - 1} % len(examples)]\n"
+        "tuning = run.read_config().tuning\n"
+        "for answer in (example.answer, example.rejected):\n"
+        "    ids, logs = read_answer_tokens(loaded, example, answer, tuning, turn=nullcontext)\n"
+        "    print(loaded.tokenizer.decode(ids), logs, logs.sum())\n"
+    )

@@ -43,8 +43,7 @@ from models.hub_transfer import (
     ProgressMeter,
     Receiver,
     RemoteFile,
-    announced_etag,
-    announced_size,
+    find_remote_file,
     link,
 )
 from models.json_files import parse_json_object
@@ -61,7 +60,6 @@ __all__ = [
 RETRY_DELAYS_S = (1.0, 2.0, 4.0)
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_MAX_REDIRECTS = 10
 _LOCK_POLL_S = 0.2
 
 
@@ -180,7 +178,7 @@ class _Fetch:
         self.endpoint = hub_endpoint()
         self.cache = cache_folder()
         self.folder = repository_folder(repo_id)
-        self.headers = _request_headers()
+        self.headers = request_headers()
         self.receiver = Receiver(repo_id, self.headers, cancelled, retry_delays_s)
 
     def run(self, on_progress: Callable[[FetchProgress], None] | None) -> Path:
@@ -298,28 +296,13 @@ class _Fetch:
         meter.report(names[-1])
 
     def _look_up(self, name: str, commit: str) -> RemoteFile:
-        """Ask for the size and the etag of one file.
-
-        A large file is answered with a redirect to a storage host. Its size and etag are then on
-        the redirect itself, in headers of the Hub's own.
-        """
+        """Ask for the size and the etag of one file."""
         self.receiver.check_cancelled()
         url = f"{self.endpoint}/{self.repo_id}/resolve/{quote(commit, safe='')}/{quote(name)}"
-        session = get_session()
-        response = session.head(
-            url, headers=self.headers, timeout=TIMEOUT_S, follow_redirects=False
-        )
-        for _ in range(_MAX_REDIRECTS):
-            hf_raise_for_status(response)
-            size = announced_size(response)
-            etag = announced_etag(response)
-            if size is not None and etag is not None:
-                return RemoteFile(name, url, etag, size, self.folder / "blobs" / etag)
-            if response.next_request is None:
-                break
-            # The session drops the access token when the next request goes to another host.
-            response = session.send(response.next_request, follow_redirects=False)
-        raise self._bad_answer(f"no size and etag of {name}")
+        found = find_remote_file(name, url, self.folder / "blobs", self.headers)
+        if found is None:
+            raise self._bad_answer(f"no size and etag of {name}")
+        return found
 
     def _check_room(self, needed_bytes: int) -> None:
         self.cache.mkdir(parents=True, exist_ok=True)
@@ -364,7 +347,7 @@ class _Fetch:
         )
 
 
-def _request_headers() -> dict[str, str]:
+def request_headers() -> dict[str, str]:
     """Make the headers of all requests.
 
     Not those of huggingface_hub: to fill in its user-agent it first asks the Hub for a list of

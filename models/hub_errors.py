@@ -117,6 +117,22 @@ MESSAGES: dict[str, str] = {
         "The download of {file} from {repository} was cut several times ({reason}). What arrived"
         " is kept: start it again and it continues from there."
     ),
+    "hub-data-id": (
+        "'{text}' is not the id of a data set on the Hugging Face Hub. Write it as owner/name, for"
+        " example tatsu-lab/alpaca, with the name of a file behind it where you want that one."
+    ),
+    "hub-data-not-found": (
+        "There is no data set {repository} on {endpoint}. Check the spelling, upper and lower case"
+        " included; search for it at {endpoint}/datasets."
+    ),
+    "hub-data-no-file": (
+        "{repository} has no file {asked} with rows that can be read here (Parquet, JSON, JSON"
+        " lines, CSV, TSV). Those there are: {files}. Choose one of them, or another data set."
+    ),
+    "hub-data-too-large": (
+        "{file} of {repository} has {found_mb} MB, and {limit_mb} MB are read at most. Name a"
+        " smaller file of it (owner/name/file), or cut some rows out and upload them."
+    ),
     "download-cancelled": (
         "The download of {repository} was cancelled. What arrived is kept: start it again and it"
         " continues from there."

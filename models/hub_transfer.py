@@ -26,6 +26,7 @@ from models.weight_files import is_plain_name
 
 TIMEOUT_S = 10.0  # as huggingface_hub; also the longest that a stalled server delays a cancel
 
+_MAX_REDIRECTS = 10
 _REPORT_EVERY_S = 0.1  # a page cannot show more than about ten states a second
 _SPEED_WINDOW_S = 5.0  # long enough to be calm, short enough to notice a slower network
 _WAIT_STEP_S = 0.05
@@ -82,6 +83,40 @@ class RemoteFile:
     def present_bytes(self) -> int:
         """Count the bytes on the disk: all, when the blob is whole."""
         return self.size_bytes if self.blob.exists() else self.arrived_bytes()
+
+
+def find_remote_file(
+    name: str, url: str, blobs: Path, headers: dict[str, str]
+) -> RemoteFile | None:
+    """Ask for the size and the etag of one file.
+
+    A large file is answered with a redirect to a storage host. Its size and etag are then on the
+    redirect itself, in headers of the Hub's own.
+
+    Args:
+        name: Its name in the repository.
+        url: Its address.
+        blobs: The folder that its contents belong into.
+        headers: Sent with the request.
+
+    Returns:
+        None where the server tells neither.
+
+    Raises:
+        HfHubHTTPError: The server refuses.
+    """
+    session = get_session()
+    response = session.head(url, headers=headers, timeout=TIMEOUT_S, follow_redirects=False)
+    for _ in range(_MAX_REDIRECTS):
+        hf_raise_for_status(response)
+        size, etag = announced_size(response), announced_etag(response)
+        if size is not None and etag is not None:
+            return RemoteFile(name, url, etag, size, blobs / etag)
+        if response.next_request is None:
+            break
+        # The session drops the access token when the next request goes to another host.
+        response = session.send(response.next_request, follow_redirects=False)
+    return None
 
 
 class ProgressMeter:

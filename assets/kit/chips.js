@@ -11,8 +11,10 @@
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
 const box = part('chips'), readout = part('readout'), popover = part('popover');
+const AT_ONCE = 256;                           // chips that are built in one go
 const floating = props.readout === 'popover';
 let weights = [], units = [], keys = [], chips = [], twins = new Map(), shown = -1, focused = 0, selected = -1;
+let undressed = 0, due = 0;                    // the first chip without its colour; an update to come
 
 box.setAttribute('aria-label', say('label'));
 if (floating) readout.remove();
@@ -21,6 +23,11 @@ const panel = floating ? popover : readout;
 
 // --- one chip ------------------------------------------------------------------------------------
 const identity = unit => unit.ids.join(' ') || unit.t;  // a server tells no ids
+
+const LEFTWARD = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
+
+/** The way that its letters run, and numbers; other signs run as what is around them. */
+const wayOf = text => (LEFTWARD.test(text) && !/^\p{N}+$/u.test(text) ? 'rtl' : /[\p{L}\p{N}]/u.test(text) ? 'ltr' : '');
 
 function build(unit) {
   const chip = node('span', {cls: 'chip', role: 'option', tabindex: '-1'});
@@ -34,25 +41,28 @@ function build(unit) {
   const holder = node('span', {cls: 'unit'}, chip);
   if (unit.t.includes('\n')) holder.append(node('br'));
   holder.unit = unit;
+  if (!unit.special) holder.dataset.way = wayOf(unit.t);
   return holder;
 }
 
 function tint(chip, unit, index) {
   const value = props.mode === 'weight' ? weights[index] : unit.p;
-  chip.style.background = chip.style.color = '';
-  if (unit.special && props.mode !== 'weight') return;
-  if (props.mode === 'plain') chip.style.background = `var(--c${(index % 6) + 1})`;
+  let paper = '', ink = '';
+  if (unit.special && props.mode !== 'weight') paper = '';
+  else if (props.mode === 'plain') paper = `var(--c${(index % 6) + 1})`;
   else if (value !== undefined && value !== null) {
     const rgb = kit.colour(value, props.mode === 'weight' ? 'weight' : 'chance');
-    chip.style.background = `rgb(${rgb.join(' ')})`;
-    chip.style.color = kit.inkOn(rgb);
+    paper = `rgb(${rgb.join(' ')})`;
+    ink = kit.inkOn(rgb);
   }
+  if (chip.paper === paper && chip.ink === ink) return;
+  chip.style.background = chip.paper = paper;
+  chip.style.color = chip.ink = ink;
 }
 
 function dress(from = 0) {
   for (let i = from; i < chips.length; i++) {
     const chip = chips[i], unit = units[i];
-    chip.index = i;
     tint(chip, unit, i);
     const amount = props.mode === 'weight' ? kit.exact(weights[i] ?? 0)
       : props.mode === 'probability' && unit.p !== undefined ? kit.percent(unit.p, 1) : '';
@@ -79,16 +89,23 @@ function update() {
   while (head < least && fresh[head] === keys[head]) head++;
   while (tail < least - head && fresh.at(-1 - tail) === keys.at(-1 - tail)) tail++;
   while (box.children.length > head + tail) box.children[head].remove();
-  const added = document.createDocumentFragment();
-  for (const unit of next.slice(head, next.length - tail)) added.append(build(unit));
+  const added = document.createDocumentFragment(), wanted = next.slice(head, next.length - tail);
+  // a thousand at once would hold the page: the rest follows, a part at a time
+  const rest = tail ? 0 : Math.max(0, wanted.length - AT_ONCE);
+  for (const unit of wanted.slice(0, wanted.length - rest)) added.append(build(unit));
   box.insertBefore(added, box.children[head] ?? null);
   const moved = fresh.length !== keys.length || head < least;
   units = next;
-  keys = fresh;
+  keys = fresh.slice(0, fresh.length - rest);
+  if (rest) due ||= setTimeout(() => { due = 0; update(); });
   const way = direction();
   if (box.dir !== way) box.dir = way;  // even the same one anew costs the styles of all chips
+  const both = box.querySelector('[data-way=rtl]') !== null;
+  if (box.classList.contains('both') !== both) box.classList.toggle('both', both);
   chips = Array.from(box.children, holder => holder.firstChild);
-  if (moved) dress(head);
+  chips.forEach((chip, i) => { chip.index = i; });
+  if (moved && props.mode === 'weight') undressed = Math.min(undressed, head);  // `weigh` dresses them
+  else if (moved) dress(head);
   twins = group();
   lanes();
   focused = Math.min(focused, Math.max(0, chips.length - 1));
@@ -99,8 +116,12 @@ function update() {
 
 function weigh() {
   if (props.mode === 'weight') {
-    weights = kit.plain(props.weights) ?? [];
-    dress();
+    const now = kit.plain(props.weights) ?? [];
+    const same = now.length === weights.length && now.every((weight, i) => weight === weights[i]);
+    weights = now;
+    if (!same) dress();
+    else if (undressed < chips.length) dress(undressed);
+    undressed = chips.length;
   }
   select(props.selected ?? -1);
 }
@@ -139,8 +160,7 @@ function group() {
 /** The text runs the way of its first letter. */
 function direction() {
   const letter = units.filter(unit => !unit.special).map(unit => unit.t).join('').match(/\p{L}/u)?.[0];
-  const leftward = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
-  return letter && leftward.test(letter) ? 'rtl' : 'ltr';
+  return letter && LEFTWARD.test(letter) ? 'rtl' : 'ltr';
 }
 
 function select(index) {
@@ -149,6 +169,15 @@ function select(index) {
   selected = index;
   chips[selected]?.classList.add('on');
   chips[selected]?.setAttribute('aria-selected', 'true');
+  requestAnimationFrame(reveal);
+}
+
+/** Where the chips scroll, the chosen one comes into sight; the page itself does not move. */
+function reveal() {
+  const chip = chips[selected];
+  if (!chip || box.scrollHeight <= box.clientHeight) return;
+  const top = chip.offsetTop, bottom = top + chip.offsetHeight;
+  if (top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - box.clientHeight / 2;
 }
 
 function finish(value) {
@@ -336,7 +365,6 @@ if (props.lanes) {
 }
 kit.onTheme(element, () => { legend(); dress(); });
 // Drawn in a task of its own: Gradio has just spent one on the value.
-let due = 0;
 watch('value', () => { due ||= setTimeout(() => { due = 0; update(); }); });
 watch(['weights', 'selected'], () => { if (!due) weigh(); });
 legend();

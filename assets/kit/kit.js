@@ -153,15 +153,16 @@ window.glassboxKit ??= (() => {
 
   /**
    * Draws bytes as one pixel a cell. Cells after the diagonal stay clear where `causal`: the mask
-   * is the canvas's background, and follows the theme by itself.
+   * is the canvas's background, and follows the theme by itself. `stops`: for each row how many
+   * cells are drawn, where the diagonal is another one.
    */
-  function paint(canvas, bytes, rows, columns, {causal = false, theme} = {}) {
+  function paint(canvas, bytes, rows, columns, {causal = false, stops, theme} = {}) {
     canvas.width = columns;
     canvas.height = rows;
     const image = new ImageData(columns, rows), table = pixels(theme);
     const target = new Uint32Array(image.data.buffer);
     for (let row = 0; row < rows; row++) {
-      const stop = causal ? Math.min(columns, row + 1 + columns - rows) : columns;
+      const stop = stops ? stops[row] : causal ? Math.min(columns, row + 1 + columns - rows) : columns;
       for (let k = row * columns; k < row * columns + stop; k++) target[k] = table[bytes[k]];
     }
     canvas.getContext('2d').putImageData(image, 0, 0);
@@ -216,10 +217,34 @@ window.glassboxKit ??= (() => {
     return copied;
   }
 
+  const asData = async address => {
+    const blob = await (await fetch(address)).blob();
+    return new Promise(done => {
+      const reader = new FileReader();
+      reader.onload = () => done(reader.result);
+      reader.readAsDataURL(blob);
+    });
+  };
+
+  /** The page's own fonts with their letters in them: a picture may load no files. */
+  async function readFonts() {
+    const rules = Array.from(document.styleSheets).flatMap(sheet => Array.from(sheet.cssRules))
+      .filter(rule => rule instanceof CSSFontFaceRule && rule.style.fontFamily.includes('Glassbox'));
+    const own = rules.map(async rule => {
+      const file = new URL(rule.style.src.match(/url\(["']?([^"')]+)/)[1], rule.parentStyleSheet.href ?? document.baseURI);
+      const {fontFamily, fontWeight} = rule.style;
+      return `@font-face { font-family: ${fontFamily}; font-weight: ${fontWeight}; src: url("${await asData(file)}"); }`;
+    });
+    return (await Promise.all(own)).join('\n');
+  }
+  let fonts = null;
+
   /** Saves a part of the page, text and all, as a PNG picture on the page's own paper. */
   async function savePicture(part, name) {
     const {width, height} = {width: part.scrollWidth, height: part.scrollHeight}, zoom = 2;
-    const inner = new XMLSerializer().serializeToString(withLooks(part));
+    fonts ??= readFonts().catch(() => '');  // then it is drawn with those of the system
+    const style = `<style xmlns="http://www.w3.org/1999/xhtml">${await fonts}</style>`;
+    const inner = style + new XMLSerializer().serializeToString(withLooks(part));
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}">`
       + `<foreignObject width="100%" height="100%">${inner}</foreignObject></svg>`;
     const image = new Image();

@@ -72,6 +72,8 @@ async function draw() {
     const layout = {...structuredClone(figure.layout), width: plot.clientWidth, height: props.height,
       template: template(), datarevision: ++version};
     await plotly.react(plot, figure.data, layout, CONFIG);
+    if (layout.meta?.places)                   // only now it is known where the points are
+      await plotly.react(plot, figure.data.map(place), {...layout, datarevision: ++version}, CONFIG);
     listen();
     note.textContent = '';
     save.hidden = false;
@@ -82,6 +84,42 @@ async function draw() {
     frame.removeAttribute('aria-busy');
   }
 }
+
+// --- names of points -----------------------------------------------------------------------------
+const NAME_SIZE = 12, NAME_HEIGHT = 15, GAP = 5;   // pixels
+// Where a name may stand; from its point, its left end and top in parts of its own size.
+const PLACES = [['top center', -0.5, -1], ['bottom center', -0.5, 0], ['middle right', 0, -0.5],
+  ['middle left', -1, -0.5], ['top right', 0, -1], ['top left', -1, -1], ['bottom right', 0, 0],
+  ['bottom left', -1, 0]];
+
+/** A trace whose names do not cover each other; who finds no place is left out. */
+function place(trace) {
+  if (!trace.text?.length) return trace;
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = `${NAME_SIZE}px ${getComputedStyle(element).fontFamily}`;
+  const {xaxis, yaxis} = plot._fullLayout, taken = [];
+  const dots = trace.x.map((x, i) => [xaxis.c2p(x), yaxis.c2p(trace.y[i])]);
+  const shift = part => (part === 0 ? GAP : part === -1 ? -GAP : 0);
+  const box = ([x, y], width, [, across, down]) => {
+    const left = x + across * width + shift(across), top = y + down * NAME_HEIGHT + shift(down);
+    return {left, top, right: left + width, bottom: top + NAME_HEIGHT};
+  };
+  const inside = b => b.left >= 0 && b.top >= 0 && b.right <= xaxis._length && b.bottom <= yaxis._length;
+  const free = b => taken.every(o => b.left >= o.right || b.right <= o.left || b.top >= o.bottom || b.bottom <= o.top);
+  const covers = b => dots.filter(([x, y]) => x > b.left && x < b.right && y > b.top && y < b.bottom).length;
+  const chosen = trace.text.map((text, i) => {
+    const width = pen.measureText(plainly(text)).width;
+    const able = PLACES.map(at => ({at, box: box(dots[i], width, at)})).filter(one => inside(one.box) && free(one.box));
+    const best = able.sort((a, b) => covers(a.box) - covers(b.box))[0];
+    if (best) taken.push(best.box);
+    return best?.at[0];
+  });
+  return {...trace, textfont: {size: NAME_SIZE}, textposition: chosen.map(at => at ?? 'top center'),
+    text: trace.text.map((text, i) => (chosen[i] ? text : ''))};
+}
+
+/** What a name looks like: Python wrote its marks so that Plotly shows them. */
+const plainly = text => text.replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&amp;/g, '&');
 
 /** At most one drawing per frame of the screen. */
 function redraw() {
@@ -98,6 +136,7 @@ function listen() {
   const hovered = kit.calmly(event => trigger('plot_hover', spot(event)), 100);
   plot.on('plotly_click', event => trigger('plot_click', spot(event)));
   plot.on('plotly_hover', hovered);
+  plot.on('plotly_relayout', () => figure.layout.meta?.places && redraw());
 }
 
 function picture() {

@@ -1,7 +1,8 @@
 """Heatmap: a matrix of weights, with labels, a colour bar and the exact number under the pointer.
 
 Drawn on a canvas from bytes, in one go: 512 x 512 cells take some milliseconds, where Plotly holds
-the page for half a second.
+the page for half a second. Of larger maps the page draws an overview, each pixel the largest of its
+cells, and from a part of 512 x 512 on every cell for itself.
 """
 
 from typing import Any
@@ -14,6 +15,9 @@ from components.text import Words
 _TEMPLATE = """
 <div class="title" hidden></div>
 <div class="empty"></div>
+<div class="zoom" hidden><button class="button zoomout" type="button">&minus;</button>
+<button class="button zoomin" type="button">+</button>
+<button class="button whole" type="button"></button><span class="insight"></span></div>
 <div class="map" hidden>
 <div class="rows" aria-hidden="true"></div>
 <div class="plot" tabindex="0" role="application"><canvas class="cells"></canvas>

@@ -10,6 +10,9 @@ package ships (`/glassbox/plotly.js`), loaded at the first drawing.
     yield points_message([Points(at, xs, ys)])                         # then only what is new
     panel.plot_gap(on_gap, None, panel)                                # the page missed some points
 
+With `meta={"places": True}` in its layout, names of points move so that none covers another; those
+that find no room are left out.
+
 Text of users and models in names, ticks, titles and hover texts goes through `plain`: Plotly reads
 `<b>` and `<a>` there.
 """

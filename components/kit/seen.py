@@ -7,10 +7,11 @@ from components.text import Words
 
 
 def build_seen(words: Words, *, elem_id: str) -> gr.HTML:
-    """Build the view; it has no value.
+    """Build the view.
 
     Event `seen`, once a visit, when this part of the page comes into sight: what takes a while can
-    be begun then.
+    be begun then. Its value is a text that names what is seen, such as a model: when that becomes
+    another one, the event comes again, at once or when somebody looks here again.
 
     Args:
         words: The sentences of the page.

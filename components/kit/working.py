@@ -40,6 +40,11 @@ class Working:
     table: gr.HTML
     exports: gr.HTML
 
+    @property
+    def outputs(self) -> list[Any]:
+        """What a handler fills: facts, table, exports."""
+        return [self.facts, self.table, self.exports]
+
 
 def build_working(
     words: Words,
@@ -75,11 +80,19 @@ def build_working(
         )
         facts = build_view("facts", words, template=_FACTS, elem_id=f"{elem_id}-facts")
         table = build_number_matrix(words, elem_id=f"{elem_id}-table")
-        exports = build_view(
-            "exports",
-            words,
-            template=_EXPORTS,
-            value=first,
-            elem_id=f"{elem_id}-exports",
-        )
+        exports = build_exports(words, elem_id=f"{elem_id}-exports", value=first)
     return Working(drawer, markdown, facts, table, exports)
+
+
+def build_exports(words: Words, *, elem_id: str, value: dict[str, Any] | None = None) -> gr.HTML:
+    """Build the buttons that take numbers along: a row of CSV, PNG and "Copy as Python".
+
+    Args:
+        words: The sentences of the page.
+        elem_id: Its id in the page.
+        value: As `Working.exports`; None has nothing to take along yet.
+
+    Returns:
+        The component.
+    """
+    return build_view("exports", words, template=_EXPORTS, value=value, elem_id=elem_id)

@@ -2,8 +2,12 @@
 
     text, model, chat, chosen token ─► route ─► the `Ask` of the panel that is open ─► its handler
 
-Only the open panel computes. Another one gets the same question when it is opened, and computes
-nothing when it has answered that already: a `gr.State` tells of changes only.
+Only the open panel computes, and only once a model is there, which comes after the address and its
+text. Another one gets the same question when it is opened, and computes nothing when it has
+answered that already: a `gr.State` tells of changes only.
+
+Which panel is open the page itself notes, in the order of the visitor's clicks. Noted by handlers,
+which may overtake each other, the panel of an address would now and then stay empty.
 """
 
 import json
@@ -18,7 +22,6 @@ import gradio as gr
 
 from components.context import AppContext
 from components.errors import wire
-from components.kit.seen import build_seen
 from components.tabs.tab import TabHead
 
 # The value of a drawer's exports where there is nothing to take along.
@@ -54,19 +57,16 @@ class Asking:
         ctx: The page's context.
         head: Head of the tab.
         tab_id: Its id.
-        seen: Tells that somebody has come.
         held: For each panel what it is asked.
-        awake: Whether somebody has come to this tab.
-        opened: The panel that is open.
+        opened: The name of the panel that is open; the page keeps it.
+        tabs: For each panel its tab.
     """
 
     ctx: AppContext
     head: TabHead
     tab_id: str
-    seen: Any
     held: Mapping[str, gr.State]
-    awake: gr.State
-    opened: gr.State
+    opened: gr.Textbox
     tabs: dict[str, gr.Tab] = field(default_factory=dict)
 
     @property
@@ -105,38 +105,33 @@ class Asking:
             controls: For fields of `Ask`, the components that hold them.
         """
         ctx, options = self.ctx, self.options
-        inputs = [self.awake, self.opened, ctx.model_id, *controls.values()]
-        outputs = [self.awake, self.opened, *self.held.values()]
+        inputs = [self.opened, ctx.model_id, *controls.values()]
+        outputs = list(self.held.values())
         router = partial(self._router, list(controls))
         changes = [control.change for control in controls.values()]
-        wire(
-            [*changes, ctx.model_id.change],
-            router(None),
-            inputs,
-            outputs,
-            **options,
-        )
-        wire(self.seen.seen, router(None, seen=True), inputs, outputs, **options)
+        wire([*changes, ctx.model_id.change], router(None), inputs, outputs, **options)
         for name, tab in self.tabs.items():
+            note = f"() => {json.dumps(name)}"
+            tab.select(None, None, [self.opened], js=note, api_visibility="private")
             wire(tab.select, router(name), inputs, outputs, **options)
 
-    def _router(
-        self, names: Sequence[str], entered: str | None, *, seen: bool = False
-    ) -> Callable[..., Any]:
+    def _router(self, names: Sequence[str], entered: str | None) -> Callable[..., Any]:
         """Handler that asks the panel which is open, or has just been entered."""
 
-        def route(awake: bool, opened: str, model_id: str | None, *values: Any) -> tuple[Any, ...]:
-            awake, opened = awake or seen, entered or opened
+        def route(opened: str, model_id: str | None, *values: Any) -> tuple[Any, ...]:
             given = dict(zip(names, values, strict=True))
             ask = Ask(source=self.ctx.source_of(model_id), **given)
-            told = [ask if awake and name == opened else gr.skip() for name in self.held]
-            return (awake, opened, *told)
+            ready = bool(model_id or ask.logits)
+            told = [
+                ask if ready and name == (entered or opened) else gr.skip() for name in self.held
+            ]
+            return tuple(told)
 
         return route
 
 
 def build_asking(ctx: AppContext, head: TabHead, tab_id: str, panels: Sequence[str]) -> Asking:
-    """Build what carries the question of a tab; call it at the top, where it is seen at once.
+    """Build what carries the question of a tab; call it at the top.
 
     Args:
         ctx: The page's context.
@@ -144,10 +139,10 @@ def build_asking(ctx: AppContext, head: TabHead, tab_id: str, panels: Sequence[s
         tab_id: Its id.
         panels: The names of its panels; the first is open at first.
     """
-    seen = build_seen(ctx.words, elem_id=f"{tab_id}-seen")
     with head.actions:
         report = gr.Button(ctx.words.t("shell.report"), elem_id=f"{tab_id}-report", min_width=0)
     script = f"() => window.glassbox.saveReport({json.dumps(tab_id)})"
     report.click(None, None, None, js=script, api_visibility="private")
     held = {name: gr.State(Ask()) for name in panels}
-    return Asking(ctx, head, tab_id, seen, held, gr.State(False), gr.State(panels[0]))
+    opened = gr.Textbox(panels[0], visible=False)
+    return Asking(ctx, head, tab_id, held, opened)

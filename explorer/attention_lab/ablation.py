@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.attention_maps import check_read
 from explorer.errors import ConfigError, Stopped
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def compute_ablation(
     Raises:
         ConfigError: No text, or a layer or head that the model has not.
         ContextError: The text is too long.
+        WeightError: The model computes NaN; says in which layer first.
     """
     import torch
 
@@ -188,6 +190,7 @@ def compute_ablation(
     row = torch.tensor([ids], device=loaded.model.device)
     with turn(), torch.inference_mode():
         plain = loaded.model(row)[0].float().log_softmax(-1)
+    check_read(loaded, ids, plain, turn=turn)
     with turn(), torch.inference_mode():
         edited = loaded.model(row, trace=Trace(edits=chosen.edits()))[0].float().log_softmax(-1)
     losses = np.stack([_token_losses(x, ids) for x in (plain, edited)])
@@ -229,6 +232,7 @@ def scan_heads(
 
     Raises:
         ConfigError: Fewer than two tokens.
+        WeightError: The model computes NaN; says in which layer first.
         Stopped: `stopped()` became true.
     """
     import torch
@@ -246,6 +250,7 @@ def scan_heads(
     row = torch.tensor([ids], device=loaded.model.device)
     with turn(), torch.inference_mode():
         plain = loaded.model(row, trace=trace)[0].float().log_softmax(-1)
+    check_read(loaded, ids, plain, turn=turn)
     loss = _mean(_token_losses(plain, ids))
     effects = np.full((n_layers, n_heads), np.nan)
     yield HeadScan(effects=effects.copy(), loss=loss, done=0)

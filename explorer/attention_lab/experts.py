@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.attention_lab.ablation import encode
-from explorer.attention_maps import check_index
+from explorer.attention_maps import check_index, check_read
 from explorer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def compute_experts(
     Raises:
         ConfigError: No text, no experts in this model, or no such layer or expert.
         ContextError: The text is too long.
+        WeightError: The model computes NaN; says in which layer first.
     """
     import torch
 
@@ -149,6 +150,7 @@ def compute_experts(
     trace = Trace(record=("blocks.*.router.*",))
     with turn(), torch.inference_mode():
         plain = loaded.model(row, trace=trace)[0].float().log_softmax(-1)
+    check_read(loaded, ids, plain, turn=turn)
     without = plain
     if expert is not None:
         edits = {f"blocks.{layer}.router.logits": _switch_off(expert)}

@@ -20,7 +20,7 @@ half and half with the identity for the residual stream, multiplied over the lay
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.attention_maps import AttentionMaps, check_index, compute_patterns, read_ids
+from explorer.errors import Stopped
 from explorer.head_scores import draw_tokens
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ LOCAL_TOKENS = 8
 HALF_TOKENS = 64
 
 Grid = NDArray[np.float64]
+# For each share the cells of a map that count, and how many queries have such cells.
+Places = Mapping[str, tuple[NDArray[np.int64], int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +60,11 @@ class HeadKinds:
 
     Args:
         scores: Kind -> (layers, heads); NaN where the text has nothing to measure it on.
+        n_measured: Layers that have been measured.
     """
 
     scores: Mapping[str, Grid]
+    n_measured: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +93,7 @@ class PairVectors:
         products: (d,), query times key; their sum times `scale` is the score before any soft cap.
         scale: What the sum is multiplied by, 1 / sqrt(d) in most models.
         score: The product.
+        capped: The same after the soft cap, where the model has one.
         weight: After softmax over all keys of the query.
     """
 
@@ -97,6 +103,7 @@ class PairVectors:
     products: NDArray[np.float32]
     scale: float
     score: float
+    capped: float
     weight: float
 
 
@@ -106,8 +113,34 @@ def compute_head_kinds(maps: AttentionMaps) -> HeadKinds:
     Args:
         maps: Queries and keys of the text.
     """
-    layers = [score_kinds(compute_patterns(maps, i), maps.ids) for i in range(maps.n_layers)]
-    return HeadKinds(scores={kind: np.stack([layer[kind] for layer in layers]) for kind in KINDS})
+    *_, found = stream_head_kinds(maps)
+    return found
+
+
+def stream_head_kinds(
+    maps: AttentionMaps, *, stopped: Callable[[], bool] = lambda: False
+) -> Iterator[HeadKinds]:
+    """The same, layer by layer.
+
+    Args:
+        maps: Queries and keys of the text.
+        stopped: Asked before each layer.
+
+    Yields:
+        What is known after each layer; NaN where not measured yet.
+
+    Raises:
+        Stopped: `stopped()` became true.
+    """
+    scores = {kind: np.full((maps.n_layers, maps.n_heads), np.nan) for kind in KINDS}
+    places, distances = _find_places(maps.ids), _find_distances(len(maps.ids))
+    for layer in range(maps.n_layers):
+        if stopped():
+            raise Stopped("the measurement was stopped")
+        patterns = compute_patterns(maps, layer)
+        for kind, found in _score_layer(patterns, places, distances).items():
+            scores[kind][layer] = found
+        yield HeadKinds(scores=scores, n_measured=layer + 1)
 
 
 def compute_random_maps(
@@ -142,29 +175,63 @@ def score_kinds(patterns: NDArray[np.float32], ids: tuple[int, ...]) -> dict[str
         patterns: (H, T, T), rows sum to 1.
         ids: The T tokens.
     """
-    n = len(ids)
-    lag = np.arange(n)[:, None] - np.arange(n)[None]  # how far back each key is
-    token = np.asarray(ids)
+    return _score_layer(patterns, _find_places(ids), _find_distances(len(ids)))
+
+
+def _score_layer(
+    patterns: NDArray[np.float32], places: Places, distances: NDArray[np.float32]
+) -> dict[str, Grid]:
+    heads = [_score_head(pattern, places, distances) for pattern in patterns]
+    return {kind: np.array([head[kind] for head in heads]) for kind in KINDS}
+
+
+def _find_distances(n: int) -> NDArray[np.float32]:
+    return np.abs(_lag_of(n)).astype(np.float32)
+
+
+def _lag_of(n: int) -> NDArray[np.int64]:
+    """How far back each key is, (queries, keys)."""
+    return np.arange(n)[:, None] - np.arange(n)[None]
+
+
+def _find_places(ids: tuple[int, ...]) -> Places:
+    """For each share the cells of the map that count, and how many queries have such cells."""
+    n, token = len(ids), np.asarray(ids)
+    lag = _lag_of(n)
     earlier = lag > 0
     same = (token[:, None] == token[None]) & earlier
     follows = np.zeros((n, n), dtype=bool)
     follows[:, 1:] = same[:, :-1]
     follows &= earlier  # what followed is the token itself where two copies stand side by side
-    inside = patterns[:, 1:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        surprise = np.where(inside > 0, -np.log(inside), 0.0)
     near = (lag >= 0) & (lag < LOCAL_TOKENS)
     near[:LOCAL_TOKENS] = False  # those see no more than that: their share would be 1 by itself
-    return {
-        "previous": _mean_on(patterns, lag == 1),
-        "first": _mean_on(patterns, earlier & (np.arange(n) == 0)),
-        "induction": _mean_on(patterns, follows),
-        "duplicate": _mean_on(patterns, same),
-        "self": _mean_on(patterns, (lag == 0) & (np.arange(n) > 0)),
-        "local": _mean_on(patterns, near),
-        "entropy": _mean(np.einsum("hts,hts->ht", inside, surprise, dtype=np.float64)),
-        "distance": _mean(np.einsum("hts,ts->ht", inside, np.abs(lag[1:]), dtype=np.float64)),
+    masks = {
+        "previous": lag == 1,
+        "first": earlier & (np.arange(n) == 0),
+        "induction": follows,
+        "duplicate": same,
+        "self": (lag == 0) & (np.arange(n) > 0),
+        "local": near,
     }
+    return {kind: (np.flatnonzero(m), int(m.any(axis=1).sum())) for kind, m in masks.items()}
+
+
+def _score_head(
+    pattern: NDArray[np.float32],
+    places: Places,
+    distances: NDArray[np.float32],
+) -> dict[str, float]:
+    """One head at a time: its map stays in the cache of the processor."""
+    flat, inside = pattern.ravel(), pattern[1:]
+    found = {
+        kind: float(flat[cells].sum(dtype=np.float64)) / n_queries if n_queries else np.nan
+        for kind, (cells, n_queries) in places.items()
+    }
+    surprise = -np.log(inside, out=np.zeros_like(inside), where=inside > 0)
+    for kind, of_cell in (("entropy", surprise), ("distance", distances[1:])):
+        rows = np.einsum("ts,ts->t", inside, of_cell)
+        found[kind] = float(rows.mean(dtype=np.float64)) if len(rows) else np.nan
+    return found
 
 
 def rank_heads(scores: Grid, most: int = 12, least: float | None = None) -> tuple[RankedHead, ...]:
@@ -216,25 +283,15 @@ def compute_pair(maps: AttentionMaps, layer: int, head: int, query: int, key: in
     shared = head // (maps.n_heads // maps.n_kv_heads)
     q, k = maps.queries[layer][head, query], maps.keys[layer][shared, key]
     products = q * k
-    scale = maps.attention.score_scale
+    scale, cap = maps.attention.score_scale, maps.attention.score_cap
+    score = float(products.sum() * scale)
     return PairVectors(
         query=q,
         key=k,
         value=maps.values[layer][shared, key],
         products=products,
         scale=scale,
-        score=float(products.sum() * scale),
+        score=score,
+        capped=score if cap is None else float(cap * np.tanh(score / cap)),
         weight=float(compute_patterns(maps, layer)[head, query, key]),
     )
-
-
-def _mean_on(patterns: NDArray[np.float32], keys: NDArray[np.bool_]) -> Grid:
-    """Mean over the queries that have such keys of the weight on them; NaN where none has."""
-    queries = keys.any(axis=1)
-    if not queries.any():
-        return np.full(len(patterns), np.nan)
-    return _mean(np.einsum("hts,ts->ht", patterns[:, queries], keys[queries], dtype=np.float64))
-
-
-def _mean(rows: Grid) -> Grid:
-    return rows.mean(axis=1) if rows.shape[1] else np.full(len(rows), np.nan)

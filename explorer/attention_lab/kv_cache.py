@@ -13,20 +13,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from explorer.attention_lab.ablation import encode
-from explorer.attention_maps import check_index
+from explorer.attention_maps import check_index, check_read
 from explorer.errors import Stopped
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
+    from models.decoder import Decoder
     from models.loading import LoadedModel
+    from models.trace import Trace
 
 Turn = Callable[[], AbstractContextManager[object]]
 
@@ -122,6 +125,7 @@ def trace_decoding(
     layer: int,
     head: int,
     n_new: int = 8,
+    window: int = 0,
     turn: Turn = nullcontext,
 ) -> Decoding:
     """Read a prompt, then continue it greedily, and keep what every pass computed.
@@ -132,38 +136,33 @@ def trace_decoding(
         layer: Whose weights and keys are wanted.
         head: Query head.
         n_new: Tokens to add.
+        window: Keys that a query sees, itself counted, in all layers, or in those that have a
+            window already; 0 leaves the model as it is.
         turn: Entered for each pass.
 
     Raises:
         ConfigError: No text, or no such layer or head.
         ContextError: The prompt is too long.
+        WeightError: The model computes NaN; says in which layer first.
     """
-    import torch
-
-    from models.cache import KVCache
-    from models.trace import Trace
-
     check_index("layer", layer, loaded.config.n_layers)
     check_index("head", head, loaded.config.attention.n_heads)
+    loaded = with_window(loaded, window) if window else loaded
     model, ids = loaded.model, encode(loaded, text, MOST_PROMPT)
     total = min(len(ids) + n_new, loaded.config.context_length)
-    cache = KVCache(model.config, 1, total, dtype=model.dtype, device=model.device)
     names = (f"blocks.{layer}.attn.pattern", f"blocks.{layer}.attn.k")
     pattern, keys = np.zeros((total, total), np.float32), []
-    steps, new, logits_seen = [], ids, []
+    steps, logits_seen, after = [], [], 0
     shared = head // loaded.config.attention.group_size
-    for _ in range(total - len(ids) + 1):
-        before = int(cache.lengths[0])
-        trace = Trace(record=names)
-        with turn(), torch.inference_mode():
-            logits = model(torch.tensor([new], device=model.device), cache=cache, trace=trace)
-        rows, after = _as_array(trace[names[0]][0, head]), before + len(new)
+    for logits, trace in _read_stepwise(model, ids, total, names, turn):
+        before, after = after, len(ids)
+        rows = _as_array(trace[names[0]][0, head])
         pattern[before:after, : rows.shape[1]] = rows
         keys.append(_as_array(trace[names[1]][0, shared, :, :SHOWN_WIDTH]))
-        logits_seen.append(logits[0, -1].float())
-        new = [int(logits[0, -1].argmax())]
-        steps.append(_describe(loaded, layer, before, after, new[0]))
-        ids = [*ids, *new]
+        check_read(loaded, ids, logits, turn=turn)
+        logits_seen.append(logits)
+        ids = [*ids, int(logits.argmax())]
+        steps.append(_describe(loaded, layer, before, after, ids[-1]))
     read = ids[:-1]  # the last one was foreseen, and not read
     return Decoding(
         labels=tuple(loaded.tokenizer.decode([i]) for i in read),
@@ -175,6 +174,55 @@ def trace_decoding(
         window=_window_of(loaded, layer),
         largest_difference=_compare(loaded, read, logits_seen, turn),
     )
+
+
+def _read_stepwise(
+    model: Decoder, ids: Sequence[int], total: int, record: tuple[str, ...], turn: Turn
+) -> Iterator[tuple[Tensor, Trace]]:
+    """The prompt in one pass, then each likeliest token, to `total`: last logits, what was seen."""
+    import torch
+
+    from models.cache import KVCache
+    from models.trace import Trace
+
+    cache = KVCache(model.config, 1, total, dtype=model.dtype, device=model.device)
+    for _ in range(total - len(ids) + 1):
+        trace = Trace(record=record)
+        with turn(), torch.inference_mode():
+            row = torch.tensor([list(ids)], device=model.device)
+            logits = model(row, cache=cache, trace=trace)[0, -1].float()
+        yield logits, trace
+        ids = [int(logits.argmax())]
+
+
+def with_window(loaded: LoadedModel, window: int) -> LoadedModel:
+    """The same weights, none of them copied, in a model whose layers see and keep a window.
+
+    Args:
+        loaded: Any decoder.
+        window: Keys that a query sees, itself counted. A model that has layers with a window keeps
+            its others as they are.
+
+    Raises:
+        ConfigError: The window is not positive.
+    """
+    import torch
+
+    from models.config import FULL, WINDOW
+    from models.decoder import Decoder
+    from models.quantize import replace_with_int8
+
+    own = loaded.config
+    config = replace(own, attention=replace(own.attention, window=window))
+    if WINDOW not in own.layer_types:
+        turned = {WINDOW: own.rope[FULL]} if own.rope else {}
+        config = replace(config, layer_types=(WINDOW,) * own.n_layers, rope=turned)
+    with torch.device("meta"):
+        model = Decoder(config)
+    if loaded.info.dtype == "int8":
+        replace_with_int8(model)
+    model.load_state_dict(loaded.model.state_dict(), assign=True)
+    return replace(loaded, model=model.eval().requires_grad_(False), config=config)
 
 
 def _as_array(tensor: torch.Tensor) -> NDArray[np.float32]:

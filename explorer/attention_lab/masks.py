@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.attention_lab.ablation import encode
-from explorer.attention_maps import check_index
+from explorer.attention_maps import check_index, check_read
 from explorer.errors import ConfigError
 from explorer.tokens import labels_of_units, units_of
 
@@ -87,6 +87,19 @@ class MaskedRun:
     after: tuple[float, ...]
     divergence_nats: float
     blind: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptBytes:
+    """Cache of a text under masks.
+
+    Args:
+        layers: Bytes in each layer.
+        own: Bytes in all layers with the model's own mask.
+    """
+
+    layers: tuple[int, ...]
+    own: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,12 +221,20 @@ def compute_reach(masks: Sequence[Mask]) -> tuple[int, ...]:
 
 
 def count_kept(masks: Sequence[Mask]) -> tuple[int, ...]:
-    """In each layer, how many keys a cache must keep for a token that comes next.
-
-    A key is kept while the mask's shape lets a later query see it: the keys that the last query
-    sees, and all of them where a mask is no window.
-    """
+    """In each layer, how many keys a cache keeps after the last token: those that it sees."""
     return tuple(int(mask[-1].sum()) for mask in masks)
+
+
+def count_kept_bytes(loaded: LoadedModel, masks: Sequence[Mask]) -> KeptBytes:
+    """Bytes of those keys and their values, in the number format of the model."""
+    from models.costs import count_cache_bytes
+
+    dtype = str(loaded.model.dtype).removeprefix("torch.")
+    of_token = count_cache_bytes(loaded.config, 1, dtype).total // loaded.config.n_layers
+    return KeptBytes(
+        layers=tuple(of_token * kept for kept in count_kept(masks)),
+        own=count_cache_bytes(loaded.config, len(masks[0]), dtype).total,
+    )
 
 
 def run_masked(
@@ -239,6 +260,7 @@ def run_masked(
 
     Raises:
         ConfigError: No such layer or head.
+        WeightError: The model computes NaN; says in which layer first.
     """
     import torch
 
@@ -255,6 +277,7 @@ def run_masked(
         return logits.log_softmax(-1).cpu(), trace[wanted][0, head].float().cpu().numpy()
 
     before, pattern_before = read(Trace(record=(wanted,)))
+    check_read(loaded, ids, before, turn=turn)
     after, pattern = read(Trace(record=(wanted,), edits=_mask_edits(masks)))
     best = torch.cat([x.topk(min(N_TOP, len(x))).indices for x in (before, after)])
     top = list(dict.fromkeys(best.tolist()))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explorer.attention_lab.ablation import SCAN_TOKENS, Turn, encode
+from explorer.attention_maps import check_read
 from explorer.errors import ConfigError, Stopped
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def compute_patching(
 
     Raises:
         ConfigError: Texts of different lengths, or with the same answer.
+        WeightError: The model computes NaN; says in which layer first.
         Stopped: `stopped()` became true.
     """
     import torch
@@ -133,6 +135,7 @@ def _read_both(
         with turn(), torch.inference_mode():
             tokens = torch.tensor([row], device=loaded.model.device)
             last.append(loaded.model(tokens, trace=trace, last_only=True)[0, -1].float())
+        check_read(loaded, row, last[-1], turn=turn)
     return traces, last
 
 

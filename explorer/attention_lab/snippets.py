@@ -14,9 +14,16 @@ from explorer.attention_lab import (
     variants,
     ways_timing,
 )
-from explorer.attention_lab.head_kinds import compute_head_kinds, compute_random_maps
+from explorer.attention_lab.head_kinds import (
+    compute_head_kinds,
+    compute_pair,
+    compute_random_maps,
+    compute_rollout,
+)
 from explorer.attention_maps import compute_attention
 from explorer.snippets import make_snippet, say_load, say_text
+
+Reading = tuple[str, str, int]  # a model, a text, and the token that its window begins with
 
 
 def _say(settings: object) -> str:
@@ -58,19 +65,71 @@ def make_mask_snippet(
     )
 
 
-def make_kinds_snippet(source: str, text: str, kind: str, is_random: bool) -> str:
-    """Python that scores all heads of a model."""
+def make_kinds_snippet(
+    kind: str, first: Reading, second: Reading | None = None, *, is_random: bool = False
+) -> str:
+    """Python that scores all heads of a model, or the difference from another reading.
+
+    Args:
+        kind: What is scored.
+        first: Model, text, and the token that its window begins with.
+        second: What is taken away.
+        is_random: Random tokens are read in the text's place.
+    """
     read = compute_random_maps if is_random else compute_attention
-    given = "loaded" if is_random else f"loaded, {say_text(text)}"
+
+    def say_scores(reading: Reading) -> str:
+        source, text, begins = reading
+        window = f", first={begins}" if begins else ""
+        given = "" if is_random else f", {say_text(text)}{window}"
+        maps = f"{read.__name__}({say_load(source)}{given})"
+        return f"{compute_head_kinds.__name__}({maps}).scores[{kind!r}]"
+
+    lines = [f"scores = {say_scores(first)}"]
+    if second is not None:
+        lines += [
+            f"other = {say_scores(second)}",
+            "rows, columns = (min(a, b) for a, b in zip(scores.shape, other.shape))",
+            "scores = scores[:rows, :columns] - other[:rows, :columns]",
+        ]
     return make_snippet(
         (compute_head_kinds, read),
         "from models import load_model",
         "",
-        f"loaded = {say_load(source)}",
-        f"maps = {read.__name__}({given})",
-        f"scores = {compute_head_kinds.__name__}(maps).scores[{kind!r}]",
+        *lines,
         "print(scores.tolist())",
     )
+
+
+def make_rollout_snippet(reading: Reading, layer: int) -> str:
+    """Python that multiplies the layers up to one."""
+    return make_snippet(
+        (compute_attention, compute_rollout),
+        "from models import load_model",
+        "",
+        _say_maps(reading),
+        f"print({compute_rollout.__name__}(maps, {layer}).tolist())",
+    )
+
+
+def make_pair_snippet(reading: Reading, layer: int, head: int, query: int, key: int) -> str:
+    """Python that gives the vectors of a query and a key."""
+    return make_snippet(
+        (compute_attention, compute_pair),
+        "from models import load_model",
+        "",
+        _say_maps(reading),
+        f"pair = {compute_pair.__name__}(maps, {layer}, {head}, {query}, {key})",
+        "print(pair.score, pair.weight)",
+        "for vector in (pair.query, pair.key, pair.products, pair.value):",
+        "    print(vector.tolist())",
+    )
+
+
+def _say_maps(reading: Reading) -> str:
+    source, text, first = reading
+    window = f", first={first}" if first else ""
+    return f"maps = {compute_attention.__name__}({say_load(source)}, {say_text(text)}{window})"
 
 
 def make_ablation_snippet(source: str, text: str, changes: str) -> str:
@@ -136,18 +195,57 @@ def make_variants_snippet(settings: variants.VariantSettings) -> str:
     )
 
 
-def make_decoding_snippet(source: str, text: str, layer: int, head: int, n_new: int) -> str:
+def make_decoding_snippet(
+    source: str, text: str, layer: int, head: int, n_new: int, window: int
+) -> str:
     """Python that reads a prompt and continues it, pass by pass."""
     return make_snippet(
         (kv_cache.trace_decoding,),
         "from models import load_model",
         "",
         f"found = {kv_cache.trace_decoding.__name__}(",
-        f"    {say_load(source)}, {say_text(text)}, layer={layer}, head={head}, n_new={n_new}",
+        f"    {say_load(source)}, {say_text(text)}, layer={layer}, head={head}, n_new={n_new},",
+        f"    window={window},",
         ")",
         "for step in found.steps:",
         "    print(step.first, step.last, repr(step.token), step.cached_operations,",
         "          step.uncached_operations, step.cache_bytes)",
+    )
+
+
+def make_generation_snippet(source: str, text: str) -> str:
+    """Python that writes with and without a cache, and measures."""
+    call = f"{kv_cache.measure_generation.__name__}({say_load(source)}, {say_text(text)})"
+    return make_snippet(
+        (kv_cache.measure_generation,),
+        "from models import load_model",
+        "",
+        f"for times in {call}:",
+        "    pass",
+        "for row in zip(times.cached_s, times.uncached_s, times.cache_bytes):",
+        "    print(*row)",
+    )
+
+
+def make_traffic_snippet(lengths: Sequence[int], d_head: int, tile: int) -> str:
+    """Python that counts bytes stored and moved."""
+    return make_snippet(
+        (flash.count_traffic,),
+        "",
+        f"for n_tokens in {list(lengths)}:",
+        f"    print(n_tokens, {flash.count_traffic.__name__}(n_tokens, {d_head}, {tile}))",
+    )
+
+
+def make_peaks_snippet() -> str:
+    """Python that measures the largest memory of both ways."""
+    return make_snippet(
+        (flash.measure_peaks,),
+        "",
+        f"for found in {flash.measure_peaks.__name__}():",
+        "    pass",
+        "for peak in found:",
+        "    print(peak.n_tokens, peak.eager_bytes, peak.fused_bytes)",
     )
 
 
@@ -179,6 +277,7 @@ def make_experts_snippet(source: str, text: str, layer: int, expert: int | None)
         f"    {say_load(source)}, {say_text(text)}, layer={layer}, expert={expert}",
         ")",
         "print(found.load.tolist(), found.loss, found.loss_without)",
+        f"print(found.probabilities[{layer}].tolist())",
     )
 
 

@@ -83,6 +83,11 @@ class Prompt:
     input: str = ""
     earlier: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def joined(self) -> str:
+        """Task and what it is about, as one text."""
+        return "\n".join(filter(None, (self.instruction, self.input)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Example:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from explorer.datasets.text import read_text
+from explorer.datasets.text import read_bytes, read_text
 from explorer.errors import DataError
 
 Quotes = Literal["auto", "text", "csv"]
@@ -31,7 +31,7 @@ KNOWN_COLUMNS = frozenset(
         "label", "text", "sentence", "message", "review", "category", "class", "labels", "sms",
         "v1", "v2", "instruction", "input", "output", "response", "answer", "question",
         "messages", "conversations", "prompt", "chosen", "rejected", "completion", "system",
-        "split", "context", "target", "id", "part", "title",
+        "choices", "options", "split", "context", "target", "id", "part", "title",
     )
 )  # fmt: skip
 
@@ -254,6 +254,7 @@ def _name_columns(found: Sequence[str]) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------------------------------- Parquet
 def _read_parquet(source: Path | bytes, name: str, max_bytes: int) -> RecordTable:
+    content = source if isinstance(source, bytes) else read_bytes(source, max_bytes, name)
     try:
         from pyarrow import parquet
     except ImportError:
@@ -263,7 +264,6 @@ def _read_parquet(source: Path | bytes, name: str, max_bytes: int) -> RecordTabl
             code="data-no-parquet",
             name=name,
         ) from None
-    content = source if isinstance(source, bytes) else source.read_bytes()
     if len(content) > max_bytes:
         read_text(content, max_bytes=max_bytes, name=name)  # says it as for every other file
     try:

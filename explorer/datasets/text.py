@@ -50,7 +50,7 @@ def read_text(source: Path | bytes, *, max_bytes: int, name: str | None = None) 
         DataError: It is missing, too large, empty, binary, or not UTF-8.
     """
     called = name or (source.name if isinstance(source, Path) else "text")
-    content = _read_file(source, max_bytes, called) if isinstance(source, Path) else source
+    content = read_bytes(source, max_bytes, called) if isinstance(source, Path) else source
     _check_size(len(content), max_bytes, called)
     text = _decode(content, called)
     if not text.strip():
@@ -143,7 +143,17 @@ def _find_cut(tokenizer: Tokenizer, text: str, first: int, special: bool) -> int
     return len(text)
 
 
-def _read_file(path: Path, max_bytes: int, name: str) -> bytes:
+def read_bytes(path: Path, max_bytes: int, name: str) -> bytes:
+    """The content of a file.
+
+    Args:
+        path: The file.
+        max_bytes: The most bytes to take; a larger file is refused before it is read.
+        name: What to call it in errors.
+
+    Raises:
+        DataError: It is missing or too large.
+    """
     try:
         _check_size(path.stat().st_size, max_bytes, name)
         with path.open("rb") as file:

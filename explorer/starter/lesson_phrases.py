@@ -7,7 +7,9 @@ word lists (see `lessons`). Slots are those of the world's own templates (see `p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from explorer.starter.phrasebook import Ask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,17 +21,24 @@ class LessonPhrases:
         tasks: Sentences that say what to do with a text and a question.
         farewells: What a polite answer ends with, and a blunt one begins with.
         asked: How somebody asks.
+        asks: Questions for each relation, with answers of the forms that are learned; none where
+            the world's own questions are asked.
     """
 
     messages: tuple[str, ...]
     tasks: tuple[str, ...]
     farewells: tuple[str, ...]
     asked: tuple[str, ...]
+    asks: Mapping[str, tuple[Ask, ...]] = field(default_factory=dict)
 
 
 def lesson_phrases() -> Mapping[tuple[str, bool], LessonPhrases]:
     """(language, whether it is kept apart) -> templates."""
     return {**_english(), **_chinese()}
+
+
+def _ask(kind: str, question: str, answer: str, value: str) -> Ask:
+    return Ask(kind=kind, question=question, answer=answer, value=value)
 
 
 def _english() -> Mapping[tuple[str, bool], LessonPhrases]:
@@ -77,6 +86,14 @@ def _english() -> Mapping[tuple[str, bool], LessonPhrases]:
                 '{B} said: "{question}"',
                 "One day {B} looked at me. {question}",
             ),
+            asks={
+                "lives": (
+                    _ask("where", "In which place does {A} live?", "{A} lives {h.in}.", "h"),
+                ),
+                "is_at": (_ask("where", "Can you see where {A} is?", "{A} is {p.in}.", "p"),),
+                "likes": (_ask("what", "Which food does {A} like?", "{A} likes {f}.", "f"),),
+                "wears": (_ask("what", "Which clothes has {A} on?", "{A} is wearing {y.a}.", "y"),),
+            },
         ),
     }
 
@@ -107,5 +124,11 @@ def _chinese() -> Mapping[tuple[str, bool], LessonPhrases]:
             tasks=("告诉我这里写了什么。", "从这些话里找一找。"),
             farewells=("明天见，{B}！", "下次再来吧，{B}！"),
             asked=("{B}说：“{question}”", "有一天，{B}看着我。{question}"),
+            asks={
+                "owns": (_ask("who", "有{x}的是谁？", "{A}有{x}。", "A"),),
+                "lives": (_ask("where", "哪里是{A}住的地方？", "{A}住在{h.in}。", "h"),),
+                "is_at": (_ask("where", "到哪里能找到{A}？", "{A}在{p.in}。", "p"),),
+                "likes": (_ask("what", "{A}最爱吃的是什么？", "{A}喜欢吃{f}。", "f"),),
+            },
         ),
     }

@@ -2,9 +2,14 @@
 
 messages      spam offers things, ham tells of animals. Both use the same frames, so that only the
               meaning of the nouns tells them apart
-instructions  a short text and a question about it, answered in one sentence
+instructions  a short text and a question about it, answered in one sentence. A few hundred rows
+              teach a small model the form of answers, not to answer as such: so the part that is
+              kept apart asks for answers of the same forms, in other words, about other texts
 preferences   the polite answer answers and then says goodbye; the blunt one says goodbye before it
-              has answered. Both have the same words, so that only their order tells
+              has answered, which the starter model itself finds likelier. Both have the same words,
+              so that only their order tells
+choices       questions of the part that is kept apart, each with four answers, different in one
+              word
 
 Half of the names and keywords and some templates are for learning, the other half is kept apart:
 who counts words has nothing to go by there, and who knows from pretraining what an animal is, has.
@@ -13,7 +18,7 @@ who counts words has nothing to go by there, and who knows from pretraining what
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -22,8 +27,9 @@ from explorer.starter.documents import build_voice
 from explorer.starter.lesson_phrases import LessonPhrases, lesson_phrases
 from explorer.starter.lexicon import Lexicon
 from explorer.starter.narrative import make_question
+from explorer.starter.phrasebook import Ask
 from explorer.starter.records import Question
-from explorer.starter.scene import Voice, draw_facts
+from explorer.starter.scene import StatedFact, Voice, draw_facts
 from explorer.starter.template import render
 
 SEED = 2026
@@ -34,6 +40,9 @@ SIZES: Mapping[str, tuple[int, int]] = {
     "instructions": (360, 120),
     "preferences": (300, 120),
 }
+N_CHOICE_QUESTIONS, N_CHOICES = 90, 4
+# Kinds of question whose answers stay right sentences with another word in them.
+_EXCHANGED = ("who", "colour", "count", "name")
 # What no part needs for itself: words that both languages' templates use as grammar.
 _SHARED = frozenset({"colours", "numbers", "weather", "relatives"})
 
@@ -107,6 +116,42 @@ def lesson_lines(name: str) -> str:
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in write_lesson(name))
 
 
+def write_choices() -> list[dict[str, Any]]:
+    """Questions with four answers each, of which one is right; a third is Chinese."""
+    voices = [build_lesson_voice(language, held_out=True) for language in ("en", "en", "zh")]
+    dice = Dice(f"{SEED} choices")
+    drawn: dict[str, Question] = {}  # no question twice
+    while len(drawn) < N_CHOICE_QUESTIONS:
+        question, _words = _draw_question(dice, voices[len(drawn) % CHINESE_EVERY])
+        if question.kind in _EXCHANGED and question.value in question.answer:
+            drawn.setdefault(question.prompt, question)
+    values: dict[tuple[str, str], dict[str, None]] = {}
+    for question in drawn.values():
+        values.setdefault((question.language, question.kind), {})[question.value] = None
+    return [
+        _write_choice(dice, question, list(values[question.language, question.kind]))
+        for question in drawn.values()
+    ]
+
+
+def _write_choice(dice: Dice, question: Question, values: list[str]) -> dict[str, Any]:
+    others = [value for value in values if value != question.value]
+    wrong = dice.sample(others, min(N_CHOICES - 1, len(others)))
+    answers = dice.shuffled(
+        [question.answer, *(question.answer.replace(question.value, word) for word in wrong)]
+    )
+    return {
+        "question": question.prompt,
+        "choices": answers,
+        "answer": answers.index(question.answer),
+    }
+
+
+def choice_lines() -> str:
+    """The questions with choices as JSON lines."""
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in write_choices())
+
+
 def _write_message(dice: Dice, lesson: LessonVoice, number: int) -> dict[str, str]:
     voice, lexicon = lesson.voice, lesson.voice.lexicon
     is_spam = number % 2 == 0
@@ -125,24 +170,42 @@ def _write_message(dice: Dice, lesson: LessonVoice, number: int) -> dict[str, st
     return {"label": "spam" if is_spam else "ham", "text": text}
 
 
-def _draw_question(dice: Dice, lesson: LessonVoice) -> tuple[Question, dict[str, str]]:
-    """A question about one fact, and the words of whoever asks."""
+def _draw_question(
+    dice: Dice,
+    lesson: LessonVoice,
+    asks: Mapping[str, Sequence[Ask]] | None = None,
+    n_facts: int = 12,
+    facts: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[Question, dict[str, str]]:
+    """A question about one fact, and the words of whoever asks; in its half's ways by default."""
     voice, half = lesson.voice, lesson.half
     book = voice.phrasebook
-    # what is asked in one way only is asked in the part that is learned from
-    asks = {name: book.asks[name][half::2] for name in book.asks}
-    chosen = dice.pick([f for f in draw_facts(dice, voice, 12) if asks[f.fact.relation]])
+    if asks is None:
+        # what is asked in one way only is asked in the part that is learned from
+        asks = {name: book.asks[name][half::2] for name in book.asks}
+    if facts is None:
+        facts = {name: book.facts[name][half::2] for name in book.facts}
+    found: list[StatedFact] = []
+    while not found:
+        found = [f for f in draw_facts(dice, voice, n_facts) if asks.get(f.fact.relation)]
+    chosen = dice.pick(found)
     relation = chosen.fact.relation
-    sentence = render(dice.pick(book.facts[relation][half::2]), chosen.words, dice)
-    question = make_question(
-        dice.pick(asks[relation]), sentence, chosen.words, voice, fact=chosen.fact
-    )
+    sentence = render(dice.pick(facts[relation]), chosen.words, dice)
+    asked = dice.pick(asks[relation])
+    question = make_question(asked, sentence, chosen.words, voice, fact=chosen.fact)
     asker = dice.pick([n for n in voice.lexicon.names if n.word not in chosen.words.values()])
     return question, voice.grammar.person("B", asker)
 
 
 def _write_instruction(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]:
-    question, _words = _draw_question(dice, lesson)
+    book, others = lesson.voice.phrasebook, lesson_phrases()[lesson.voice.language, True].asks
+    # one way to say a thing is kept apart: from one or two ways nobody learns what they share
+    told = {name: book.facts[name] for name in others}
+    facts = {n: told[n][1:2] if lesson.half else (told[n][0], *told[n][2:]) for n in told}
+    forms = {name: {ask.answer for ask in asks} for name, asks in others.items()}
+    known = {name: [a for a in book.asks[name] if a.answer in forms[name]] for name in others}
+    # three facts: half a word list has no more than three pets
+    question, _words = _draw_question(dice, lesson, others if lesson.half else known, 3, facts)
     joined = f"{question.context}\n{question.question}"
     return {
         "instruction": dice.pick(lesson.phrases.tasks),

@@ -9,9 +9,10 @@ The training itself is `models/tokenizers/bpe_trainer.py`; merges are those of t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from explorer.errors import ConfigError, Stopped, TokenizerError
 from models.tokenizers.bpe_merger import MergeStep
@@ -19,7 +20,7 @@ from models.tokenizers.bpe_trainer import BpeVocabulary, iterate_merges
 from models.tokenizers.bpe_words import (
     StartSymbols,
     WordCutting,
-    count_words,
+    count_words_by_parts,
     list_alphabet,
     write_symbols,
 )
@@ -27,7 +28,6 @@ from models.tokenizers.byte_table import token_text_to_bytes
 
 MOST_VOCABULARY = 32_768
 MOST_SPECIAL_TOKENS = 16
-# The trainer is plain Python: 20 MB of English take some 20 s before the first join.
 MAX_TEXT_BYTES = 25 * 10**6
 
 
@@ -92,6 +92,21 @@ class BpeTraining:
         return symbols.encode() if plain else token_text_to_bytes(symbols)
 
 
+@dataclass(frozen=True, kw_only=True)
+class BpeProgress:
+    """How far a training is.
+
+    Args:
+        phase: Whether it counts words, prepares what was counted, or joins.
+        done: Characters that are counted, or joins that are made.
+        total: Of how many; of joins there may be fewer in the end.
+    """
+
+    phase: Literal["counting", "preparing", "joining"]
+    done: int
+    total: int
+
+
 def split_special_tokens(typed: str) -> tuple[str, ...]:
     """Read special tokens typed with blanks between them.
 
@@ -107,13 +122,13 @@ def split_special_tokens(typed: str) -> tuple[str, ...]:
 
 def train_steps(
     text: str, setup: BpeSetup, *, cancelled: Callable[[], bool] = lambda: False
-) -> Iterator[int | BpeTraining]:
-    """Train, saying after each join how many were made; the last value is the training.
+) -> Iterator[BpeProgress | BpeTraining]:
+    """Train, saying again and again how far it is; the last value is the training.
 
     Args:
         text: What to learn from.
         setup: How.
-        cancelled: Asked after each join; True ends it.
+        cancelled: Asked after each part of the text and after each join; True ends it.
 
     Raises:
         TokenizerError: The text is empty or too long, or the vocabulary too small.
@@ -121,9 +136,14 @@ def train_steps(
         Stopped: `cancelled` became true.
     """
     special = _check(text, setup)
-    words = count_words([text], setup.pre_tokenizer, special)  # type: ignore[arg-type]
+    words: Counter[str] = Counter()
+    for done in count_words_by_parts([text], words, setup.pre_tokenizer, special):  # type: ignore[arg-type]
+        _stop_if(cancelled)
+        yield BpeProgress(phase="counting", done=done, total=len(text))
+    yield BpeProgress(phase="preparing", done=0, total=0)
     symbols = write_symbols(words, setup.start)  # type: ignore[arg-type]
     alphabet = list_alphabet(symbols, setup.start)  # type: ignore[arg-type]
+    most = setup.vocab_size - len(special) - len(alphabet)
     steps: list[MergeStep] = []
     for step in iterate_merges(
         words,
@@ -132,10 +152,9 @@ def train_steps(
         start=setup.start,  # type: ignore[arg-type]
         min_frequency=setup.min_frequency,
     ):
-        if cancelled():
-            raise Stopped("the training of a tokenizer was stopped")
+        _stop_if(cancelled)
         steps.append(step)
-        yield len(steps)
+        yield BpeProgress(phase="joining", done=len(steps), total=most)
     tokens = [*special, *alphabet, *(step.new_token for step in steps)]
     yield BpeTraining(
         vocabulary=BpeVocabulary(
@@ -153,6 +172,11 @@ def train_steps(
         n_words=len(words),
         n_all_words=sum(words.values()),
     )
+
+
+def _stop_if(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
+        raise Stopped("the training of a tokenizer was stopped")
 
 
 def train_recorded(text: str, setup: BpeSetup) -> BpeTraining:

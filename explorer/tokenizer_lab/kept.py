@@ -237,7 +237,8 @@ def _choose_names(files: Sequence[Path]) -> list[str]:
     names = []
     for file in files:
         suffix = file.suffix.lower()
-        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", file.stem) + suffix
+        once = re.sub(r" ?\(\d+\)$", "", file.stem)  # what browsers add to a second download
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "_", once) + suffix
         names.append(plain if plain in known or suffix in whole else endings.get(suffix, ""))
     if not files or "" in names or len(set(names)) < len(names):
         found = ", ".join(file.name for file in files)[:200] or "-"

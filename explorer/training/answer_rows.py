@@ -108,16 +108,7 @@ class RowWriter:
                 "own chat template",
                 code="tune-turns",
             )
-        given = prompt.input
-        if self._template == "phi3":
-            asked = f"{prompt.instruction}\n{given}" if given else prompt.instruction
-            return f"<|user|>\n{asked}\n\n<|assistant|>\n"
-        asked = f"{ALPACA_HEAD}\n\n### Instruction:\n{prompt.instruction}"
-        return (
-            f"{asked}\n\n### Input:\n{given}\n\n### Response:\n"
-            if given
-            else (f"{asked}\n\n### Response:\n")
-        )
+        return write_prompt(self._template, prompt)
 
     def encode_prompt(self, prompt: Prompt) -> list[int]:
         """The tokens that an answer follows."""
@@ -169,10 +160,27 @@ class RowWriter:
         return kept
 
 
+def write_prompt(template: Template, prompt: Prompt) -> str:
+    """What an answer follows, in one of the two templates that need no model.
+
+    Of the model's own template, which does, it is the question alone.
+
+    Args:
+        template: Which one.
+        prompt: The question.
+    """
+    if template == "chat":
+        return prompt.joined
+    if template == "phi3":
+        return f"<|user|>\n{prompt.joined}\n\n<|assistant|>\n"
+    asked = f"{ALPACA_HEAD}\n\n### Instruction:\n{prompt.instruction}"
+    given = f"\n\n### Input:\n{prompt.input}" if prompt.input else ""
+    return f"{asked}{given}\n\n### Response:\n"
+
+
 def _messages(prompt: Prompt) -> list[dict[str, str]]:
-    asked = f"{prompt.instruction}\n{prompt.input}" if prompt.input else prompt.instruction
     earlier = [{"role": role, "content": text} for role, text in prompt.earlier]
-    return [*earlier, {"role": "user", "content": asked}]
+    return [*earlier, {"role": "user", "content": prompt.joined}]
 
 
 def _find_answer(text: str, head: str, answer: str, row: int) -> tuple[int, int]:

@@ -35,6 +35,8 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
     "all_linear": (*ATTENTION_LAYERS, *FFN_LAYERS),
 }
 EVALUATIONS, SAMPLES, CHECKPOINTS = 8, 6, 6
+# Batches of an evaluation; pairs are read twice, and twice more for their scores.
+EVALUATION_BATCHES, PAIR_BATCHES = 8, 4
 # Above so many parameters only the newest checkpoint and the best one stay.
 KEEP_ALL_PARAMETERS = 30_000_000
 SAMPLE_TOKENS = 60
@@ -100,7 +102,7 @@ class TuningSetup:
 _RECOMMENDED: Mapping[str, Mapping[str, Any]] = {
     "classification": {"epochs": 2.0, "learning_rate": 1e-3},
     "sft": {"epochs": 3.0, "learning_rate": 7e-4},
-    "preference": {"epochs": 1.5, "learning_rate": 2e-4},
+    "preference": {"epochs": 0.6, "learning_rate": 3e-4},
 }
 
 
@@ -198,7 +200,7 @@ def build_tuning_run(
             learning_rate=setup.learning_rate, beta2=0.999, weight_decay=setup.weight_decay
         ),
         schedule=ScheduleConfig(kind="linear", warmup_steps=int(WARMUP_SHARE * n_steps)),
-        watch=_watch(setup, n_steps, prompts, n_parameters),
+        watch=_watch(setup, objective, n_steps, prompts, n_parameters),
         n_steps=n_steps,
         seed=setup.seed,
         tokenizer=tuning.base_name,
@@ -219,12 +221,16 @@ def _check_batch(setup: TuningSetup, n_training: int) -> None:
 
 
 def _watch(
-    setup: TuningSetup, n_steps: int, prompts: tuple[str, ...], n_parameters: int
+    setup: TuningSetup,
+    objective: str,
+    n_steps: int,
+    prompts: tuple[str, ...],
+    n_parameters: int,
 ) -> WatchConfig:
     keeps_all = n_parameters <= KEEP_ALL_PARAMETERS
     return WatchConfig(
         evaluate_every=max(1, n_steps // EVALUATIONS),
-        evaluation_batches=8,
+        evaluation_batches=PAIR_BATCHES if objective == "preference" else EVALUATION_BATCHES,
         sample_every=max(1, n_steps // SAMPLES),
         save_every=max(1, n_steps // CHECKPOINTS) if keeps_all else 0,
         keep=None if keeps_all else 1,

@@ -193,9 +193,9 @@ def load_tiktoken(ranks_file: Path, name: str) -> RankTokenizer:
     """
     if name not in _FORMATS:
         raise TokenizerError(
-            f"Asked for the encoding {name!r}; known are {', '.join(_FORMATS)}. "
-            f"Choose one of them.",
-            code="tokenizer-unsupported",
+            f"{ranks_file.name} holds ranks alone, and {name!r} names no encoding; known are "
+            f"{', '.join(_FORMATS)}. Rename it to one of them.",
+            code="tokenizer-encoding-unknown",
             file=ranks_file.name,
             found=name,
             known=", ".join(_FORMATS),

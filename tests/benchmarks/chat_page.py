@@ -22,7 +22,8 @@ from tests.explorer.model_server import END, make_delta, serve_models
 
 N_TOKENS, EVERY_S, ROUNDS = 600, 1 / 60, 5
 QUESTION = "Hi there, what is the capital of France?"  # 40 tokens with SmolLM2's own template
-LONG_QUESTION = "Count from 1 to 1000, one number after the other."
+# SmolLM2 writes on until it is cut, at the settings that the page begins with
+LONG_QUESTION = "Write a long fairy tale in ten chapters about a farmer, a dragon and a lost city."
 WORDS = ["A", "*long*", "answer", "of", "plain", "words,", "with", "breaks", "now and then.\n\n"]
 
 # Measured inside the page: no time of the test driver counts.

@@ -1,6 +1,7 @@
 """Conversations through the API: branches, files, replay, several visitors; and servers."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +11,11 @@ from gradio_client import Client
 
 from components.routes import MatrixRoutes
 from components.tabs.chat.answer_view import make_chips
+from components.tabs.chat.answering import AnswerWriter, Asking, Parts
 from components.tabs.chat.handlers import work_of
 from components.tabs.chat.talk_handlers import TalkHandlers
 from components.tabs.chat.talk_view import MOST_SHOWN_CHARACTERS, make_conversation
+from components.text import load_words
 from components.token_units import MOST_CHIPS
 from explorer.conversation import AnswerSettings, AnswerToken
 from explorer.stop_switches import StopSwitches
@@ -111,6 +114,28 @@ def test_a_server_answers_with_its_probabilities(client: Client, store: TinyStor
         assert answer["text"] == "Rome"
 
 
+def test_a_server_without_probabilities_answers_all_the_same(client: Client) -> None:
+    with serve_models() as plays:
+        plays.refuses_log_probabilities = True
+        plays.pieces = [make_delta("Par"), 0.3, make_delta("is"), END]
+        client.predict(url=plays.url, key="", api_name="/chat_server_models")
+        result = ask(client, "Capital?", **HOT)
+        assert result.card is None
+        assert said(result) == [("user", "Capital?"), ("assistant", "Paris")]
+        assert result.status["notes"] == [
+            "This server gives no probabilities, so there are no tokens to look at."
+        ]
+
+
+def test_what_a_server_said_before_it_failed_is_kept(client: Client) -> None:
+    with serve_models() as plays:
+        plays.pieces = [make_delta("Half an answ")]
+        client.predict(url=plays.url, key="", api_name="/chat_server_models")
+        result = ask(client, "Capital?", **HOT)
+        assert said(result)[1] == ("assistant", "Half an answ")
+        assert "broke off" in result.card["text"]
+
+
 def test_two_models_are_asked_at_once(client: Client, store: TinyStore) -> None:
     how = {"left": "", "right": "base", "max_new_tokens": 6}
     both = client.predict("hi", **how, api_name="/chat_side_by_side")
@@ -162,3 +187,16 @@ def test_the_last_conversation_comes_back_unless_a_new_one_has_begun(tmp_path: P
         assert handlers.restore("visitor", Talk(), request) == {}
     assert handlers.open("", "visitor", request)["talk"] == Talk()  # "New", or one of the list
     assert handlers.restore("visitor", Talk(), request) == {}
+
+
+def test_a_page_that_closes_before_the_first_word_keeps_the_question(tmp_path: Path) -> None:
+    names = {field.name: field.name for field in fields(Parts)}
+    working = SimpleNamespace(facts="facts", table="table", exports="exports")
+    parts = SimpleNamespace(**{**names, "working": working})
+    ctx = SimpleNamespace(talks=TalkStore(tmp_path), stops=StopSwitches(), words=load_words())
+    asking = Asking("work", "model", "visitor", "", AnswerSettings(), "en")
+    writing = AnswerWriter(ctx, parts).answer(Talk(), Talk().ask("hi"), asking, {})
+    next(writing)
+    writing.close()
+    [entry] = ctx.talks.list("visitor")
+    assert [m.text for m in ctx.talks.load("visitor", entry.id).messages] == ["hi"]

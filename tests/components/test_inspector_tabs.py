@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gradio as gr
@@ -15,6 +16,7 @@ from components.next_routes import NextRoutes
 from components.shell import build_page
 from components.tabs.asking import Ask
 from components.tabs.layers.attribution import AttributionHandlers
+from components.tabs.layers.checkpoints import CheckpointHandlers
 from components.tabs.layers.comparison import ComparisonHandlers
 from components.tabs.layers.gradients import GradientHandlers
 from components.tabs.layers.lens import LensHandlers
@@ -26,10 +28,12 @@ from components.tabs.next.beam import BeamHandlers
 from components.tabs.next.draws import DrawsHandlers
 from components.tabs.next.game import GameHandlers
 from components.tabs.next.pairs import PairHandlers
-from components.tabs.next.step_handlers import StepHandlers
+from components.tabs.next.step_handlers import Scene, StepHandlers
 from explorer.beam_tree import BeamSettings
 from explorer.errors import ConfigError
 from explorer.next_token import SamplingSettings
+from explorer.run_records import RunSummary
+from models import Trace
 from tests.components.tiny_chat import TinyStore
 
 NINE = "closer 4.51\nevery 0.89\neffort -1.90\nforward 6.75\ninches 1.63\nmoves -1.62\n"
@@ -48,7 +52,7 @@ def asking() -> Iterator[object]:
         def working(self, panel, request):
             from contextlib import nullcontext
 
-            return nullcontext(ctx.slots.turn)
+            return nullcontext(self.ctx.slots.turn)
 
     return Asking(ctx=ctx)
 
@@ -57,7 +61,9 @@ def asking() -> Iterator[object]:
 def client(asking):
     from starlette.applications import Starlette
 
-    return TestClient(Starlette(routes=[*NextRoutes(asking.ctx.results).routes()]))
+    return TestClient(
+        Starlette(routes=[*NextRoutes(asking.ctx.results, asking.ctx.words).routes()])
+    )
 
 
 def event(**data):
@@ -94,6 +100,8 @@ def test_the_route_filters_kept_logits(asking, client):
     for query, status in (("temperature=-1", 400), ("top_p=x", 400), ("top_k=1e999", 400)):
         assert client.get(f"/glassbox/next/{value['id']}?{query}").status_code == status
     assert client.get("/glassbox/next/unknown").status_code == 404
+    refused = client.get(f"/glassbox/next/{value['id']}?top_p=0", headers={"accept-language": "zh"})
+    assert refused.json()["error"].startswith("top_p = 0.0 不可用")
     assert len(client.get(f"/glassbox/next/{value['id']}").content) < 20_000
 
 
@@ -153,24 +161,39 @@ def test_pairs_beams_and_questions_come_from_the_model(asking):
 
 
 def test_stepping_writes_looks_back_and_forces(asking):
-    on = StepHandlers(asking)
-    where = (None, None, NOBODY, DIALS)
-    walk = on.begin(ASK, None, *where)[-1]
+    on, scene = StepHandlers(asking), Scene(ask=ASK, request=NOBODY, settings=DIALS)
+    walk = on.begin(scene)[-1]
     for _ in range(2):
-        values = on.write(ASK, walk, *where)
+        values = on.write(replace(scene, walk=walk))
         walk = values[-1]
     assert len(walk.written) == 2
     units = values[1]["units"]
     p = own(asking, walk.ids).softmax(-1)
     assert units[-1]["p"] == pytest.approx(float(p[-2, walk.written[1]]), abs=1e-5)
-    back = on.look(event(index=len(units) - 2), ASK, walk, *where)[-1]
+    back = on.look(replace(scene, walk=walk, data={"index": len(units) - 2}))[-1]
     assert back.at in (0, 1)
-    forced = on.force(event(id=70), ASK, back, *where)[-1]
+    forced = on.force(replace(scene, walk=back, data={"id": 70}))[-1]
     assert forced.written[-1] == 70
-    assert len(on.rewind(ASK, forced, *where)[-1].written) == len(forced.written) - 1
-    typed = on.force_word("z", ASK, forced, *where)[-1]
+    assert len(on.rewind(replace(scene, walk=forced))[-1].written) == len(forced.written) - 1
+    typed = on.force_word(replace(scene, walk=forced, word="z"))[-1]
     assert len(typed.written) == len(forced.written) + 1
-    assert on.begin(Ask(), None, *where)[-1] is None
+    assert on.begin(replace(scene, ask=Ask()))[-1] is None
+
+
+def test_a_thinking_models_thoughts_end_where_one_says(asking):
+    """Its tokens are bytes: a tag is written letter by letter, or put as a special token."""
+    ask = Ask(text="hi", source="thinker", chat=True)
+    on, scene = StepHandlers(asking), Scene(ask=ask, request=NOBODY, settings=DIALS)
+    walk = on.begin(scene)[-1]
+    for letter in "<think>a":
+        walk = walk.force(3 + ord(letter))
+    assert "in its thoughts" in on.refresh(replace(scene, walk=walk))[0]
+    for letter in "</think>":
+        walk = walk.force(3 + ord(letter))
+    assert "in the answer" in on.refresh(replace(scene, walk=walk))[0]
+    assert on.refresh(replace(scene, walk=walk.go_to(8)))[0].count("in its thoughts") == 1
+    ended = on.force_word(replace(scene, walk=walk, word="<|end|>"))[-1]
+    assert ended.written[-1] == 0
 
 
 def test_the_lens_ends_with_the_models_answer(asking):
@@ -193,13 +216,19 @@ def test_the_lens_ends_with_the_models_answer(asking):
 def test_the_shown_parts_add_up(asking):
     values = AttributionHandlers(asking).split(ASK, None, NOBODY)
     logit = float(own(asking, encode(asking))[-1].max())
-    cells = csv_of(asking, values[7])
+    cells = csv_of(asking, values[8])
     assert cells.sum() == pytest.approx(logit, abs=1e-3)
     assert f"{logit:.3f}" in values[1]
     bars = json.loads(values[2])["figure"]["data"]
     total = sum(sum(trace["y"]) for trace in bars)
     assert total == pytest.approx(logit, abs=1e-3)
     assert len(json.loads(values[3])["figure"]["data"][0]["z"]) == 2
+    norms = json.loads(values[4])["figure"]["data"][0]["y"]
+    trace = Trace(record=("embed", "blocks.1.resid_post"))
+    with asking.ctx.store.lease("tiny", "local") as loaded, torch.no_grad():
+        loaded.model(torch.tensor([encode(asking)]), trace=trace)
+    ends = [float(trace[name][0, -1].norm()) for name in trace.names()]
+    assert (norms[0], norms[-1]) == pytest.approx(tuple(ends), abs=1e-3)
 
 
 def test_all_three_measures_stand_side_by_side(asking):
@@ -212,8 +241,21 @@ def test_all_three_measures_stand_side_by_side(asking):
     assert len(table["cols"]) == 3
     assert len(table["cells"]) == 9
     assert csv_of(asking, steps[-1][5]).shape == (9, 3)
+    steps = list(GradientHandlers(asking).begin(ASK, "gradient", None, None, NOBODY))
+    assert steps[-1][3]["tensor"] == "embed"
     with pytest.raises(ConfigError, match="choose gradient"):
         list(GradientHandlers(asking).measure(ASK, "magic", None, None, NOBODY))
+
+
+def test_what_takes_long_waits_for_the_button(asking, monkeypatch):
+    monkeypatch.setattr("components.tabs.layers.gradients.QUICK_S", 0.0)
+    on = GradientHandlers(asking)
+    (only,) = on.begin(ASK, "leave_one_out", None, None, NOBODY)
+    assert only[0].startswith("9 passes, about ")
+    assert "press Run" in only[0]
+    assert only[3] is None
+    *_, last = on.measure(ASK, "leave_one_out", None, None, NOBODY)
+    assert last[3]["tensor"] == "embed"
 
 
 def test_losses_and_their_steps_are_those_of_torch(asking):
@@ -233,9 +275,49 @@ def test_losses_and_their_steps_are_those_of_torch(asking):
     np.testing.assert_allclose(csv_of(asking, exports)[:, 2], nats, atol=1e-4)
     again, _ = LossHandlers(asking).token(event(index=1), kept, NOBODY)
     assert again["cells"][-1][3] == pytest.approx(float(nats[0]), abs=1e-4)
-    *_, (_, compared) = ComparisonHandlers(asking).compare(ASK, ["tiny", "base"], None, NOBODY)
+    *_, (_, compared, exports) = ComparisonHandlers(asking).compare(
+        ASK, ["tiny", "base"], None, NOBODY
+    )
     assert compared["cells"][0][1] == pytest.approx(float(nats.mean().exp()), rel=1e-4)
     assert compared["rows"] == ["tiny", "base"]
+    assert csv_of(asking, exports)[1, 0] == pytest.approx(float(nats.mean()), abs=1e-4)
+
+
+class TwoRuns:
+    """A run without checkpoints and one with three, all of them the tiny model."""
+
+    def list(self, owner):
+        facts = {"state": "done", "step": 80, "n_steps": 80, "created_at": 0.0}
+        facts |= {"training_loss": None, "validation_loss": None, "text_name": "", "place": None}
+        return tuple(
+            RunSummary(id=name, name=name.title(), n_parameters=1, checkpoints=steps, **facts)
+            for name, steps in (("young", ()), ("ripe", (0, 40, 80)), ("other", (0,)))
+        )
+
+    def checkpoint_source(self, run, step):
+        return f"run:{run}@{step}"
+
+
+def test_checkpoints_are_read_one_after_the_other(asking, monkeypatch):
+    monkeypatch.setattr("components.tabs.layers.checkpoints.EVERY_S", 0.0)
+    on = CheckpointHandlers(type(asking)(ctx=replace(asking.ctx, runs=TwoRuns())))
+    first, *_, last = on.read(ASK, None, "", None, NOBODY)
+    assert [name for _, name in first[0].choices] == ["ripe", "other"]
+    run, said, grid, cell, chart, facts, table, exports, kept = last
+    lines = [json.loads(line) for line in grid.split("\n")]
+    assert lines[0]["cols"] == ["embed", "0", "1"]
+    assert [line["s"] for line in lines[1:]] == ["0", "40", "80"]
+    p = own(asking, encode(asking))[-1].softmax(-1)
+    assert table["cells"][2][1] == pytest.approx(float(p.max()), abs=1e-5)
+    assert [row[3] for row in table["cells"]] == ["1", "1", "1"]
+    assert "3 of 3 checkpoints of Ripe" in said
+    assert cell["cells"][0][1] == pytest.approx(float(p.max()), abs=1e-5)
+    assert len(json.loads(chart)["figure"]["data"]) == 3
+    assert csv_of(asking, exports).shape == (9, 5)
+    early = on.cell(event(row=0, column=0), kept, NOBODY)
+    assert early["corner"] == "Step 0, layer embed"
+    *_, one = on.read(ASK, "other", "ripe", None, NOBODY)
+    assert "1 of 1 checkpoints of Other" in one[1]
 
 
 def test_space_and_steering_name_what_they_show(asking):

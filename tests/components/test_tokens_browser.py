@@ -2,15 +2,10 @@
 
 import pytest
 
-from components.context import Settings
-from components.launch import Endpoint, launch_page
-from components.shell import build_page
 from components.tabs import tokens
-from explorer.runs import Runs
-from tests.components.test_tokens_panels import Store
+from tests.components.tokens_page import serve_tokens, tokens_pages
 
 pytestmark = pytest.mark.slow
-SOON_MS = 120_000  # a machine may be busy; nothing here measures time
 MARKUP = "</span><img src=x onerror=alert(1)>"
 HARD = (
     MARKUP,
@@ -34,33 +29,14 @@ BOXES = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    runs = Runs(tmp_path_factory.mktemp("home"))
-    demo, ctx = build_page(Store(), Settings(), runs=runs, tabs=(tokens.TAB,))
-    yield launch_page(
-        demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
-    )
-    demo.close(verbose=False)
+    with serve_tokens(tmp_path_factory.mktemp("home")) as (address, _):
+        yield address
 
 
 @pytest.fixture
 def open_panel(chromium, url):
-    """Opens a panel; a fault of a script, a dialog, or an image of ours fails the test."""
-    faults: list[str] = []
-    context = chromium.new_context(viewport={"width": 390, "height": 900})
-    context.set_default_timeout(SOON_MS)
-
-    def open_one(panel):
-        page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda m: faults.append(m.text) if "js_on_load" in m.text else None)
-        page.on("dialog", lambda dialog: (faults.append("a dialog"), dialog.dismiss()))
-        page.goto(f"{url}?tab=tokens&panel={panel}&lang=en&__theme=light")
-        page.wait_for_selector('#header .pill[data-state="ready"]')
-        return page
-
-    yield open_one
-    context.close()
-    assert faults == []
+    with tokens_pages(chromium, url) as open_one:
+        yield open_one
 
 
 @pytest.mark.parametrize("panel", tokens.PANELS)

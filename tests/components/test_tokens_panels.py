@@ -28,6 +28,7 @@ from components.tabs.tokens.windows import WindowHandlers
 from explorer.embeddings import ToySetup
 from explorer.errors import ConfigError, DataError, SourceError, TokenizerError
 from explorer.runs import Runs
+from explorer.tokenizer_lab.before_bpe import compare_round_trips
 from explorer.tokenizer_lab.bpe_training import MAX_TEXT_BYTES, BpeSetup
 from explorer.tokenizer_lab.window_view import WindowSetup
 from explorer.training.plan import compute_plan
@@ -158,10 +159,10 @@ def test_train_keep_and_use_for_a_run(ctx):
     shown = train(ctx, LOW, setup)
     status, stepper, said, bars = shown[:4]
     assert "23 of 24" in status or "24 tokens" in status
-    first_said, first = on.step({"index": 0, "count": stepper["count"]}, shown[-1], NOBODY)
+    first_said, first = on.step({"index": 0, "count": stepper["count"]}, shown[-2], NOBODY)
     assert "e + s" in first_said
     assert [bar["value"] for bar in first["bars"][:2]] == [9, 9]
-    said, download, one, _several = on.keep(shown[-1], "low words", None, NOBODY)
+    said, download, one, _several = on.keep(shown[-2], "low words", None, NOBODY)
     assert "low words" in said
     source = one["value"]
     library = Library.from_file(download["value"])
@@ -196,12 +197,14 @@ def test_training_texts_that_cannot_be_used(ctx, tmp_path):
 def test_before_says_why_a_text_fails(ctx):
     shown = BeforeHandlers(ctx).show(LEARNT_FROM, EXAMPLE_TEXTS[1], NOBODY)
     titles, chips, (words, unknown, characters, raw) = shown[:4], shown[4:8], shown[8:12]
-    assert "'blue'" in words
+    assert "“blue”" in words
     assert "<|unk|>" in unknown
     assert "玛" in characters
     assert raw == "Comes back exactly."
     assert f"{len(EXAMPLE_TEXTS[1].encode())} tokens" in titles[3]
     assert [unit["ids"][0] for unit in chips[3]["units"]] == list(EXAMPLE_TEXTS[1].encode())
+    for trip in compare_round_trips(LEARNT_FROM, EXAMPLE_TEXTS[1]):
+        assert not re.match("[a-z]", BeforeHandlers(ctx)._say(trip, "zh-CN"))  # no English word
 
 
 def test_extend_shows_ids_and_what_the_model_says(ctx):
@@ -295,7 +298,7 @@ def test_snippets_run_and_say_what_the_page_says(ctx, tmp_path):
         MergeHandlers(ctx).show("unfamiliarword", 0, *page("gpt2"))[-1],
         BeforeHandlers(ctx).show("the cat", "the hat", NOBODY)[-1],
         WindowHandlers(ctx).show(WORDS[:1_500], *page("gpt2"), WindowSetup())[-1],
-        train(ctx, LOW, EXAMPLES[0].setup)[-2],
+        train(ctx, LOW, EXAMPLES[0].setup)[-3],
     ]
     printed = [run_snippet(export["python"], tmp_path) for export in exports]
     assert "vocab_size=50257" in printed[0]

@@ -122,7 +122,9 @@ def test_smollm2_patterns_equal_transformers(smollm2_file):
     from transformers import LlamaConfig, LlamaForCausalLM
 
     loaded = load_model(smollm2_file)
-    maps = compute_attention(loaded, "When Mary and John went to the store, 玛丽 gave a drink 🦙")
+    text = "When Mary and John went to the store, 玛丽 gave a drink 🦙 to John. " * 12
+    maps = compute_attention(loaded, text, most_tokens=200)
+    assert len(maps.ids) == 200
     config = LlamaConfig(
         vocab_size=49_152, hidden_size=576, intermediate_size=1_536, num_hidden_layers=30,
         num_attention_heads=9, num_key_value_heads=3, max_position_embeddings=8_192,
@@ -133,10 +135,12 @@ def test_smollm2_patterns_equal_transformers(smollm2_file):
     theirs.load_state_dict(_in_their_names(loaded), strict=False)
     with torch.no_grad():
         expected = theirs(torch.tensor([maps.ids]), output_attentions=True).attentions
+    future = np.triu_indices(200, 1)
     for layer in range(30):
-        np.testing.assert_allclose(
-            compute_patterns(maps, layer), expected[layer][0].numpy(), atol=1e-5
-        )
+        found = compute_patterns(maps, layer)
+        np.testing.assert_allclose(found, expected[layer][0].numpy(), atol=1e-5)
+        np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+        assert (found[:, future[0], future[1]] == 0).all()
 
 
 def _in_their_names(loaded):

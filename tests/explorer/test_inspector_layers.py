@@ -14,7 +14,8 @@ from models import Trace, load_model
 from tests.components.tiny_chat import ByteTokenizer, build_tiny_chat
 
 IDS = (5, 17, 3, 88, 42, 11, 9)
-FAMILIES = ("llama", "gpt2", "gemma2", "gemma3_text", "olmo3", "qwen3", "qwen3_moe", "deepseek")
+FAMILIES = ("llama", "mistral", "gpt2", "gemma2", "gemma3_text", "olmo3", "qwen2", "qwen3")
+FAMILIES += ("qwen3_moe", "deepseek", "mla_plain")
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

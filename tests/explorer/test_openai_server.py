@@ -1,5 +1,6 @@
 """The client of OpenAI-compatible servers, against servers that do well, and badly."""
 
+import json
 import socket
 from collections.abc import Iterator
 
@@ -176,3 +177,14 @@ def test_a_whole_answer_and_thoughts_of_their_own_field_are_read(plays: ModelSer
     plays.pieces = [make_delta("", reasoning="H"), make_delta("", reasoning="m"), make_delta("P")]
     plays.pieces.append(END)
     assert "".join(p.text for p in ask(plays)) == "<think>Hm</think>P"
+
+
+def test_halves_of_characters_are_joined_or_marked(plays: ModelServer) -> None:
+    plays.pieces = [make_delta("a\ud83d"), make_delta("\ude00 \ude00"), make_delta("b\ud83d"), END]
+    assert [piece.text for piece in ask(plays)] == ["a", "😀 \ufffd", "b", "\ufffd"]
+    token = {"token": "\ud83d", "logprob": -1.0}
+    choice = {"delta": {"content": "x"}, "logprobs": {"content": [token]}}
+    plays.pieces = [b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n", END]
+    assert ask(plays)[0].tokens[0].text == "\ufffd"
+    plays.models = json.dumps({"data": [{"id": "m\ud83d"}]}).encode()
+    assert OpenAIServer(plays.url).models() == ("m\ufffd",)

@@ -19,9 +19,9 @@ from explorer.embeddings import (
     find_neighbours,
     map_tokens,
 )
-from explorer.errors import ConfigError, ExplorerError, TokenizerError
+from explorer.errors import ConfigError, ExplorerError, Stopped, TokenizerError
 from explorer.tokenizer_lab.before_bpe import compare_round_trips
-from explorer.tokenizer_lab.bpe_training import BpeSetup, train_recorded
+from explorer.tokenizer_lab.bpe_training import BpeSetup, train_recorded, train_steps
 from explorer.tokenizer_lab.comparison import compare_tokenizers, count_languages, count_words
 from explorer.tokenizer_lab.extension import NEW_ROWS, compare_extended, grow_and_predict
 from explorer.tokenizer_lab.kept import KeptTokenizers
@@ -145,6 +145,23 @@ def test_texts_and_settings_that_cannot_be_used():
     same = train_recorded("a" * 5_000, BpeSetup(vocab_size=300))
     assert same.vocabulary.stopped_early
     assert same.steps[0].pair == ("a", "a")
+
+
+def test_a_training_says_how_far_it_is_and_can_be_stopped():
+    text = Path("assets/samples/village.txt").read_text(encoding="utf-8")[:4_000]
+    setup, seen = BpeSetup(vocab_size=270), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.tokenizers.bpe_words._PART_CHARACTERS", 1_500)
+        *told, training = train_steps(text, setup)
+        with pytest.raises(Stopped):
+            seen.extend(train_steps(text, setup, cancelled=lambda: len(seen) == 1))
+    counted = [p.done for p in told if p.phase == "counting"]
+    assert len(counted) == 3
+    assert counted == sorted(counted)
+    assert counted[-1] == len(text)
+    assert [p.done for p in told if p.phase == "joining"] == list(range(1, 14))
+    assert {p.total for p in told if p.phase == "joining"} == {270 - 256 - 1}
+    assert (training.n_all_words, seen) == (train_recorded(text, setup).n_all_words, told[:1])
 
 
 # ------------------------------------------------------------------------------------------ kept

@@ -100,6 +100,25 @@ def test_bad_files_say_what_to_do() -> None:
     assert [(p.number, p.code, p.what) for p in table.problems] == [(2, "width", "3 / 2")]
 
 
+def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    for begins in (b"PAR1", b"label,text\n"):
+        path = tmp_path / "big"
+        with path.open("wb") as file:
+            file.write(begins)
+            file.truncate(500 * 10**6)  # no bytes on the disk
+        with pytest.raises(DataError) as error:
+            read_records(path, name="big", max_bytes=LIMIT)
+        assert error.value.code == "data-too-large"
+
+
+def test_an_emoji_is_a_row_and_ten_rows_are_enough() -> None:
+    rows = "".join("ab"[i % 2] + ",\U0001f600" + i * "\U0001f389" + "\n" for i in range(10))
+    view = DataSets().view(DataSettings(data="typed", typed=f"label,text\n{rows}"))
+    assert [len(part) for part in view.parts.items().values()] == [7, 1, 2]
+    assert not view.examples.problems
+    assert view.examples.examples[0].text == "\U0001f600"
+
+
 def test_messages_and_preferences_in_both_forms() -> None:
     said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
     table = read(json.dumps([{"messages": said}, {"messages": said[:1]}]))

@@ -150,8 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
         if headers.get("authorization") == f"Bearer {self.hub.refused_token}":
             message = "Invalid credentials in Authorization header"
             return self._send(401, {"X-Error-Message": message}, b"")
-        if match := re.fullmatch(r"/api/models/(.+)/revision/(.+)", path):
-            return self._list(*match.groups())
+        if match := re.fullmatch(r"/api/((?:models|datasets)/.+)/revision/(.+)", path):
+            return self._list(match[1].removeprefix("models/"), match[2])
         if match := re.fullmatch(r"/(.+)/resolve/([^/]+)/(.+)", path):
             return self._resolve(*match.groups())
         if match := re.fullmatch(r"/storage/(\w+)", path):

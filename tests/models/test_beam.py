@@ -144,3 +144,24 @@ def test_beams_equal_those_of_transformers(pair, length_penalty, stop_ids, n_bea
             assert row[6 : 6 + len(beam.ids)] == list(beam.ids)
         n_stopped += sum(beam.finish == "stop" for beam in found.beams)
     assert (n_stopped > 0) == bool(stop_ids)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop_ids", [(), (7, 9)], ids=str)
+def test_greedy_equals_that_of_transformers(pair, stop_ids):
+    theirs, ours = pair
+    finishes = set()
+    for seed in range(12):
+        prompt = torch.randint(0, 23, (1, 6), generator=_seeded(seed))
+        expected = theirs.generate(
+            prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=14, do_sample=False,
+            num_beams=1, eos_token_id=list(stop_ids) or None, pad_token_id=22,
+        )  # fmt: skip
+        tokens = generate(
+            ours, prompt[0].tolist(), max_new_tokens=14, stop_ids=stop_ids,
+            sampling=SamplingConfig(temperature=0.0),
+        )  # fmt: skip
+        found = list(tokens)
+        assert [token.id for token in found] == expected[0, 6:].tolist()
+        finishes.add(found[-1].finish)
+    assert ("stop" in finishes) == bool(stop_ids)

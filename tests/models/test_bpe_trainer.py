@@ -304,3 +304,20 @@ def test_a_long_word_is_learnt_and_an_endless_one_refused(monkeypatch):
 def test_half_characters_become_replacement_characters():
     assert "\ufffd" in train_bpe("\ud800a", vocab_size=9, start="characters").vocab
     assert train_bpe({"\ud800": 2}, vocab_size=300).merges[0] == ("¿", "½")
+
+
+# letters, digits, signs, an accent apart, and blanks of all kinds: not all engines agree on \x1c
+HARD_LETTERS = "ab1٣é\u0301。'! \n\t\r\x1c\x85\xa0\u3000\u200b"
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=st.text(HARD_LETTERS, max_size=60), cutting=st.sampled_from(["gpt2", "digits"]))
+def test_words_counted_in_parts_are_those_of_the_whole_text(text, cutting):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(words_module, "_PART_CHARACTERS", 5)
+        counts = Counter()
+        done = list(words_module.count_words_by_parts([text], counts, cutting))
+    cutter = library_cutter(cutting, "characters")
+    assert counts == Counter(word for word, _ in cutter.pre_tokenize_str(text))
+    assert done == sorted(set(done))
+    assert (done or [0])[-1] == len(text)

@@ -17,6 +17,7 @@ from components.tabs.attention import (
 )
 from components.tabs.tab import Tab, build_tab_head
 
+READS_MODEL = ("masks", "ablate", "cache", "experts")
 PANELS = (
     "by_hand",
     "masks",
@@ -59,6 +60,16 @@ def build(ctx: AppContext) -> None:
     ctx.address.register_panels("attention", panels, PANELS)
     for name, parts in built.items():
         parts_of[name].wire_panel(ctx, head, parts)
+    seen = [built[name].seen for name in READS_MODEL]
+    # another model: what shows it is computed again when somebody looks at it
+    ctx.model_id.change(
+        lambda model_id: (model_id,) * len(seen),
+        [ctx.model_id],
+        seen,
+        queue=False,
+        api_visibility="private",
+        show_progress="hidden",
+    )
 
 
 TAB = Tab("attention", "attention.title", build)

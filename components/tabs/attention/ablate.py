@@ -40,6 +40,8 @@ class ChangeParts:
     text: gr.Textbox
     changes: gr.Textbox
     examples: gr.HTML
+    run: gr.Button
+    stop: gr.Button
     said: gr.HTML
     bars: gr.HTML
     written: gr.HTML
@@ -47,7 +49,7 @@ class ChangeParts:
 
     def outputs(self) -> list[Any]:
         """What `AblateHandlers.change` fills."""
-        return [self.said, self.bars, self.written, *_drawer(self.working)]
+        return [self.said, self.bars, self.written, *self.working.outputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class MapParts:
     def outputs(self) -> list[Any]:
         """What `AblateHandlers.scan` and `.patch` fill."""
         bars = [] if self.bars is None else [self.bars]
-        return [self.said, self.map, *bars, *_drawer(self.working)]
+        return [self.said, self.map, *bars, *self.working.outputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +81,6 @@ class Parts:
     seen: gr.HTML
 
 
-def _drawer(working: Working) -> list[Any]:
-    return [working.facts, working.table, working.exports]
-
-
 def build(ctx: AppContext) -> Parts:
     """Build the panel, without its events.
 
@@ -93,8 +91,7 @@ def build(ctx: AppContext) -> Parts:
     seen = build_seen(ctx.words, elem_id="lab-ablate-seen")
     change = _build_change(ctx)
     gr.HTML(t("attention.ablate.scan_title"), elem_classes=["lab-heading"])
-    with gr.Row(elem_classes=["tab-body"]):
-        scan = _build_map(ctx, "scan", FORMULA, with_bars=True)
+    scan = _build_map(ctx, "scan", FORMULA, with_bars=True)
     gr.HTML(t("attention.ablate.patch_title"), elem_classes=["lab-heading"])
     with gr.Row(elem_classes=["lab-pair"]):
         clean, corrupt = (
@@ -107,8 +104,7 @@ def build(ctx: AppContext) -> Parts:
             )
             for name, text in (("clean", CLEAN), ("corrupt", CORRUPT))
         )
-    with gr.Row(elem_classes=["tab-body"]):
-        patch = _build_map(ctx, "patch", PATCH_FORMULA, with_bars=False)
+    patch = _build_map(ctx, "patch", PATCH_FORMULA, with_bars=False)
     build_note(ctx.words, "attention.look_for_ablate", elem_id="lab-ablate-note")
     return Parts(
         change=change,
@@ -138,13 +134,18 @@ def _build_change(ctx: AppContext) -> ChangeParts:
                 placeholder="3.1, 5.attn, 7.ffn x 0.5",
                 elem_id="lab-ablate-changes",
             )
+            with gr.Row(elem_classes=["button-row"]):
+                run = gr.Button(
+                    t("attention.ablate.run"), variant="primary", elem_id="lab-ablate-run"
+                )
+                stop = gr.Button(t("attention.lab_stop"), elem_id="lab-ablate-stop")
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="lab-ablate-examples")
         with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id="lab-ablate-said", look="heading")
             bars = build_bar_list(words, elem_id="lab-ablate-bars")
             written = build_line(words, elem_id="lab-ablate-written", look="text")
             working = build_working(words, elem_id="lab-ablate-working", formula=FORMULA)
-    return ChangeParts(text, changes, examples, said, bars, written, working)
+    return ChangeParts(text, changes, examples, run, stop, said, bars, written, working)
 
 
 def _build_map(ctx: AppContext, name: str, formula: str, *, with_bars: bool) -> MapParts:
@@ -183,14 +184,17 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     model, change = [ctx.model_id, ctx.owner], parts.change
     inputs, outputs = [change.text, change.changes, *model], change.outputs()
-    for event in (parts.seen.seen, change.text.change, change.changes.change):
+    typed, scan, patch = [change.text, change.changes], parts.scan, parts.patch
+    example = wire(change.examples.example, on.example, [], typed, queue=False, **options)
+    picked = [change.changes]
+    pick = wire(scan.map.row_select, on.pick, picked, picked, **options)
+    for event in (parts.seen.seen, change.run.click, change.changes.submit):
         wire(event, on.change, inputs, outputs, trigger_mode="always_last", **options)
-    typed = [change.text, change.changes]
-    wire(change.examples.example, on.example, [], typed, queue=False, **options)
-    scan, patch = parts.scan, parts.patch
+    for event in (example.then, pick.then):
+        wire(event, on.change, inputs, outputs, **options)
+    wire(change.stop.click, on.stop_change, [], [], queue=False, **options)
     wire(scan.start.click, on.scan, [change.text, *model], scan.outputs(), **options)
     wire(scan.stop.click, on.stop_scan, [], [], queue=False, **options)
-    wire(scan.map.row_select, on.pick, [change.changes], [change.changes], **options)
     texts = [parts.clean, parts.corrupt, *model]
     wire(patch.start.click, on.patch, texts, patch.outputs(), **options)
     wire(patch.stop.click, on.stop_patch, [], [], queue=False, **options)

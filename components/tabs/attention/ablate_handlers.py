@@ -8,7 +8,14 @@ import gradio as gr
 import numpy as np
 
 from components.context import AppContext
-from components.tabs.attention.drawer import NO_DRAWER, Shown, fill_drawer
+from components.tabs.attention.drawer import (
+    NO_DRAWER,
+    Shown,
+    draw_map,
+    fill_drawer,
+    fill_next_drawer,
+    names_of_heads,
+)
 from components.tabs.attention.reading import Reader, make_probability_bars, work_id
 from components.text import locale_of
 from explorer.attention_lab.ablation import (
@@ -28,11 +35,11 @@ from explorer.attention_lab.snippets import (
 
 TEST_FILE = "tests/explorer/attention_lab/test_ablation.py"
 MOST_RANKED = 15
-# A text, the changes, and a second text whose stream is put into the first.
+# A text and the changes.
 EXAMPLES = (
-    ("When Mary and John went to the store, John gave a drink to", "", ""),
-    ("The blue cat sat on the warm mat. The blue cat sat on the warm", "0.attn", ""),
-    ("The capital of France is the city of", "1.ffn, 2.ffn", ""),
+    ("When Mary and John went to the store, John gave a drink to", ""),
+    ("The blue cat sat on the warm mat. The blue cat sat on the warm", "0.attn"),
+    ("The capital of France is the city of", "1.ffn, 2.ffn"),
 )
 
 
@@ -54,36 +61,39 @@ class AblateHandlers:
         model_id: str | None,
         owner: str | None,
         request: gr.Request,
-    ) -> tuple[Any, ...]:
-        """Read and continue the text with and without the changes."""
+    ) -> Iterator[tuple[Any, ...]]:
+        """Read the text with and without the changes, then continue it both ways."""
         locale, say = locale_of(request), self._ctx.words.say
-        with self._reader.open(model_id, owner, request) as (source, loaded):
-            found = compute_ablation(
-                loaded, text, parse_changes(changes), turn=self._ctx.slots.turn
-            )
-        columns = [say(locale, f"attention.lab_{key}") for key in ("before", "after")]
-        return (
-            self._losses(found, locale),
-            make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
-            say(
-                locale,
-                "attention.ablate.written",
-                before=found.written,
-                after=found.written_changed,
-            ),
-            *fill_drawer(
+        chosen = parse_changes(changes)
+        armed = self._ctx.stops.armed(work_id(request, "ablate"))
+        opened = self._reader.open(model_id, owner, request)
+        with armed as switch, opened as (source, loaded):
+            turn = partial(self._ctx.slots.turn, cancelled=switch.is_set)
+            found = compute_ablation(loaded, text, chosen, n_new=0, turn=turn)
+            drawer = fill_next_drawer(
                 self._ctx,
-                Shown(
-                    tensor="logits",
-                    cells=np.array([found.before, found.after]).T,
-                    rows=found.tokens,
-                    columns=columns,
-                    function=compute_ablation,
-                    test=TEST_FILE,
-                    python=make_ablation_snippet(source, text, changes),
-                ),
-            ),
+                found,
+                locale,
+                function=compute_ablation,
+                test=TEST_FILE,
+                python=make_ablation_snippet(source, text, changes),
+            )
+            bars = make_probability_bars(found, self._ctx.words, locale)
+            yield (
+                self._losses(found, locale),
+                bars,
+                say(locale, "attention.ablate.writing"),
+                *drawer,
+            )
+            found = compute_ablation(loaded, text, chosen, turn=turn)
+        written = say(
+            locale, "attention.ablate.written", before=found.written, after=found.written_changed
         )
+        yield gr.skip(), gr.skip(), written, *(gr.skip(),) * 3
+
+    def stop_change(self, request: gr.Request) -> None:
+        """Stop writing."""
+        self._ctx.stops.stop(work_id(request, "ablate"))
 
     def scan(
         self, text: str, model_id: str | None, owner: str | None, request: gr.Request
@@ -131,8 +141,7 @@ class AblateHandlers:
 
     def example(self, event: gr.EventData) -> tuple[str, str]:
         """Type an example: the text and the changes."""
-        text, changes, _ = EXAMPLES[int(event._data["index"])]
-        return text, changes
+        return EXAMPLES[int(event._data["index"])]
 
     # ------------------------------------------------------------------------------ for programs
     def attention_ablate(self, text: str, changes: str, request: gr.Request) -> dict[str, Any]:
@@ -181,12 +190,9 @@ class AblateHandlers:
 
     def _scanned(self, state: HeadScan, source: str, text: str, locale: str) -> tuple[Any, ...]:
         say = self._ctx.words.say
-        effects = np.nan_to_num(state.effects)
-        rows, columns = _names_of_heads(effects.shape)
-        most = max(float(np.abs(effects).max()), 1e-9)
-        matrix = self._ctx.routes.publish(
-            np.abs(effects), row_labels=rows, column_labels=columns, high=most
-        )
+        rows, columns = names_of_heads(state.effects.shape)
+        most = float(np.abs(np.nan_to_num(state.effects)).max())
+        title = say(locale, "attention.ablate.map")
         ranked = rank_heads(np.abs(state.effects), MOST_RANKED)
         signed = [float(state.effects[head.layer, head.head]) for head in ranked]
         bars = [
@@ -217,14 +223,9 @@ class AblateHandlers:
                 total=state.total,
                 loss=f"{state.loss:.4f}",
             ),
-            {
-                "matrix": matrix,
-                "rows": rows,
-                "cols": columns,
-                "causal": False,
-                "title": say(locale, "attention.ablate.map"),
-                "max": most,
-            },
+            draw_map(
+                self._ctx, state.effects, rows, title, columns=columns, most=most, by_size=True
+            ),
             {"bars": bars, "digits": 4},
             *drawer,
         )
@@ -233,12 +234,9 @@ class AblateHandlers:
         self, state: PatchResult, source: str, clean: str, corrupt: str, locale: str
     ) -> tuple[Any, ...]:
         say = self._ctx.words.say
-        restored = np.nan_to_num(state.restored)
-        rows = [f"L{layer}" for layer in range(len(restored))]
+        rows = [f"L{layer}" for layer in range(len(state.restored))]
         columns = [f"{i} {label}" for i, label in enumerate(state.labels)]
-        matrix = self._ctx.routes.publish(
-            np.clip(restored, 0, 1), row_labels=rows, column_labels=columns
-        )
+        title = say(locale, "attention.ablate.patch_map")
         drawer = NO_DRAWER
         if not np.isnan(state.restored).any():
             drawer = fill_drawer(
@@ -263,17 +261,6 @@ class AblateHandlers:
                 clean=f"{state.clean:.2f}",
                 corrupt=f"{state.corrupt:.2f}",
             ),
-            {
-                "matrix": matrix,
-                "rows": rows,
-                "cols": columns,
-                "causal": False,
-                "title": say(locale, "attention.ablate.patch_map"),
-                "max": 1,
-            },
+            draw_map(self._ctx, state.restored, rows, title, columns=columns),
             *drawer,
         )
-
-
-def _names_of_heads(shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    return [f"L{i}" for i in range(shape[0])], [f"h{i}" for i in range(shape[1])]

@@ -53,9 +53,8 @@ class Parts:
 
     def outputs(self) -> list[Any]:
         """What `HandHandlers.show` fills."""
-        drawer = [self.working.facts, self.working.table, self.working.exports]
         shown = [self.title, self.formula, self.code, self.matrices, self.said]
-        return [*shown, *drawer, self.stage, self.state]
+        return [*shown, *self.working.outputs, self.stage, self.state]
 
 
 def build(ctx: AppContext) -> Parts:
@@ -68,20 +67,10 @@ def build(ctx: AppContext) -> Parts:
     seen = build_seen(words, elem_id="lab-hand-seen")
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "lab-controls"], min_width=0):
-            word = gr.Radio(
-                list(WORDS),
-                value=WORDS[FIRST_WORD],
-                label=t("attention.hand.word"),
-                elem_id="lab-hand-word",
-            )
-            predict = gr.Checkbox(
-                False,
-                label=t("attention.hand.predict"),
-                info=t("attention.hand.predict_info"),
-                elem_id="lab-hand-predict",
-            )
+            word, predict = _build_guess(ctx)
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="lab-hand-examples")
-            form = build_form(words, HandSettings, prefix="attention.hand", elem_id="lab-hand")
+            with gr.Accordion(t("attention.hand.more"), open=False, elem_id="lab-hand-more"):
+                form = build_form(words, HandSettings, prefix="attention.hand", elem_id="lab-hand")
             reset = gr.Button(t("attention.hand.reset"), elem_id="lab-hand-reset", min_width=0)
         with gr.Column(elem_classes=["figure"], min_width=0):
             first = {"index": 0, "count": len(STAGES)}
@@ -118,6 +107,23 @@ def build(ctx: AppContext) -> Parts:
         state=gr.State(HandState()),
         seen=seen,
     )
+
+
+def _build_guess(ctx: AppContext) -> tuple[gr.Radio, gr.Checkbox]:
+    t = ctx.words.t
+    word = gr.Radio(
+        list(WORDS),
+        value=WORDS[FIRST_WORD],
+        label=t("attention.hand.word"),
+        elem_id="lab-hand-word",
+    )
+    predict = gr.Checkbox(
+        False,
+        label=t("attention.hand.predict"),
+        info=t("attention.hand.predict_info"),
+        elem_id="lab-hand-predict",
+    )
+    return word, predict
 
 
 def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:

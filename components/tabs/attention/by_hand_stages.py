@@ -52,7 +52,7 @@ STAGES = (
     ),
     Stage(
         key="naive",
-        show=("naive", "stable"),
+        show=("scores", "naive", "stable"),
         formula=r"$$\frac{e^{s_j}}{\sum_k e^{s_k}} \;=\; "
         r"\frac{e^{s_j - \max s}}{\sum_k e^{s_k - \max s}}$$",
         torch_line="naive = torch.exp(s) / torch.exp(s).sum(dim=-1, keepdim=True)\n"

@@ -76,7 +76,7 @@ class HeadsHandlers:
         """Read the text; stay at the layer and head of the text before, or go where asked."""
         if not text:
             return _nothing(replace(shown, text=""))
-        if asked != shown.asked:
+        if asked and asked != shown.asked:
             layer, head, query = (int(number) for number in asked.split("."))
             shown = replace(shown, layer=layer, head=head, query=query, asked=asked)
         else:

@@ -17,7 +17,7 @@ from components.kit.line import build_line
 from components.kit.pickers import build_picker
 from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
-from components.tabs.attention import overview
+from components.tabs.attention import overview, pair
 from components.tabs.attention.handlers import FIRST_TEXT, HeadsHandlers, parse_place
 from components.tabs.attention.views import Shown
 from components.tabs.tab import TabHead
@@ -49,15 +49,17 @@ class Parts:
 
     def outputs(self) -> list[Any]:
         """What every handler fills, in the order of `HeadsHandlers._view`."""
-        working = self.working
-        drawer = [working.facts, working.table, working.exports]
         views = [self.layer, self.heading, self.chips, self.grid, self.map, self.stepper]
-        return [self.counts, *views, *drawer, self.place, self.shown]
+        return [self.counts, *views, *self.working.outputs, self.place, self.shown]
 
 
-def _build_first(ctx: AppContext) -> gr.Number:
+def _build_text(ctx: AppContext) -> tuple[gr.Textbox, gr.HTML, gr.Number]:
     t = ctx.words.t
-    return gr.Number(
+    text = gr.Textbox(
+        FIRST_TEXT, label=t("attention.text"), lines=4, max_lines=10, elem_id="attention-text"
+    )
+    counts = build_line(ctx.words, elem_id="attention-counts", look="help")
+    first = gr.Number(
         0,
         precision=0,
         minimum=0,
@@ -65,6 +67,7 @@ def _build_first(ctx: AppContext) -> gr.Number:
         info=t("attention.first_info"),
         elem_id="attention-first",
     )
+    return text, counts, first
 
 
 def build(ctx: AppContext, head: TabHead) -> None:
@@ -77,15 +80,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
     words, t = ctx.words, ctx.words.t
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls"], min_width=0):
-            text = gr.Textbox(
-                FIRST_TEXT,
-                label=t("attention.text"),
-                lines=4,
-                max_lines=10,
-                elem_id="attention-text",
-            )
-            counts = build_line(words, elem_id="attention-counts", look="help")
-            first = _build_first(ctx)
+            text, counts, first = _build_text(ctx)
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="attention-examples")
             layer = build_picker(words, "layer", elem_id="attention-layer")
             gr.HTML(t("attention.tokens"), elem_look="heading")
@@ -105,6 +100,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
             )
     build_note(words, "attention.look_for", elem_id="attention-note")
     lower = overview.build(ctx)
+    below = pair.build(ctx)
     # layer.head.token that the address asks for, and the one that is shown
     asked, place = (gr.Textbox("", visible=False) for _ in range(2))
     parts = Parts(
@@ -125,6 +121,7 @@ def build(ctx: AppContext, head: TabHead) -> None:
     )
     on = _wire(ctx, head, parts)
     overview.wire_part(ctx, head, on, lower, parts.shown, parts.outputs())
+    pair.wire_part(ctx, head, on, below, parts.shown, parts.map, parts.outputs())
     ctx.address.register("attention", "text", text)
     ctx.address.register("attention", "at", asked, parse_place, shared=place)
 

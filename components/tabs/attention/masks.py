@@ -1,12 +1,13 @@
 """The panel "masks": a mask of any kind, or painted by hand, applied to the loaded model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import gradio as gr
 import numpy as np
 
-from components.address import parse_choice
+from components.address import parse_choice, parse_integer
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
@@ -21,7 +22,7 @@ from components.kit.number_matrix import build_number_matrix
 from components.kit.pickers import build_picker
 from components.kit.seen import build_seen
 from components.kit.working import Working, build_working
-from components.tabs.attention.drawer import Shown, fill_drawer
+from components.tabs.attention.drawer import draw_map, fill_next_drawer
 from components.tabs.attention.reading import (
     FIRST_TEXT,
     Reader,
@@ -34,11 +35,13 @@ from components.text import locale_of
 from explorer.attention_lab.masks import (
     MASK_KINDS,
     MOST_TOKENS,
+    KeptBytes,
     MaskedRun,
     MaskSettings,
     build_mask,
     compute_reach,
     count_kept,
+    count_kept_bytes,
     masks_of_layers,
     parse_mask,
     read_masked_text,
@@ -53,6 +56,7 @@ EXAMPLES = (
     MaskSettings(kind="sinks", width=4, count=1),
     MaskSettings(kind="mixed", width=4, ratio=5),
 )
+VIEWS = ("masked", "own", "change")  # which weights the map shows
 FORMULA = r"""
 $$A = \mathrm{softmax}\bigl(S + M\bigr), \qquad
 M_{ij} = \begin{cases} 0 & \text{may attend} \\ -\infty & \text{otherwise} \end{cases}$$
@@ -70,6 +74,7 @@ class Parts:
     layer: gr.HTML
     head: gr.HTML
     painter: gr.HTML
+    view: gr.Radio
     map: gr.HTML
     bars: gr.HTML
     said: gr.HTML
@@ -79,9 +84,9 @@ class Parts:
 
     def outputs(self) -> list[Any]:
         """What `MaskHandlers.show` fills."""
-        drawer = [self.working.facts, self.working.table, self.working.exports]
         views = [self.painter, self.map, self.bars, self.said, self.reach]
-        return [self.layer, self.head, *views, *drawer, self.form.controls["kind"]]
+        kind = self.form.controls["kind"]
+        return [self.layer, self.head, *views, *self.working.outputs, kind]
 
 
 class MaskHandlers:
@@ -101,13 +106,14 @@ class MaskHandlers:
         layer: dict[str, int] | None,
         head: dict[str, int] | None,
         painted: dict[str, Any] | None,
+        view: str,
         model_id: str | None,
         owner: str | None,
         request: gr.Request,
         settings: MaskSettings,
     ) -> tuple[Any, ...]:
         """Build the mask, read the text with it and without, show what changed."""
-        locale, say = locale_of(request), self._ctx.words.say
+        locale = locale_of(request)
         with self._reader.open(model_id, owner, request) as (source, loaded):
             read = read_masked_text(loaded, text)
             n = len(read.ids)
@@ -126,30 +132,27 @@ class MaskHandlers:
                 head=of["index"],
                 turn=self._ctx.slots.turn,
             )
-        reach, counts = compute_reach(masks), count_kept(masks)
+            held = count_kept_bytes(loaded, masks)
         snippet = make_mask_snippet(
             source, text, settings, write_mask(mask), at["index"], of["index"]
         )
+        words = self._ctx.words
         return (
             at,
             of,
             {"labels": list(found.labels), "rows": write_mask(mask)},
-            self._map(found, at["index"], of["index"], locale),
-            make_probability_bars(found.tokens, found.before, found.after, self._ctx.words, locale),
-            self._said(found, counts, read.n_left_out, locale),
-            self._reach(reach, counts, locale),
-            *fill_drawer(
+            self._map(found, view, at["index"], of["index"], locale),
+            make_probability_bars(found, words, locale),
+            self._said(found, held, read.n_left_out, locale),
+            self._reach(masks, held, locale),
+            *fill_next_drawer(
                 self._ctx,
-                Shown(
-                    tensor="logits",
-                    cells=np.array([found.before, found.after]).T,
-                    rows=found.tokens,
-                    columns=[say(locale, f"attention.lab_{key}") for key in ("before", "after")],
-                    function=run_masked,
-                    test=TEST_FILE,
-                    python=snippet,
-                    png="lab-mask-map",
-                ),
+                found,
+                locale,
+                function=run_masked,
+                test=TEST_FILE,
+                python=snippet,
+                png="lab-mask-map",
             ),
             gr.skip(),
         )
@@ -160,6 +163,7 @@ class MaskHandlers:
         layer: dict[str, int] | None,
         head: dict[str, int] | None,
         painted: dict[str, Any] | None,
+        view: str,
         model_id: str | None,
         owner: str | None,
         event: gr.EventData,
@@ -169,8 +173,9 @@ class MaskHandlers:
         """Apply what was painted, whatever kind was chosen before."""
         rows = {"rows": list(event._data["rows"])}
         values = self.show(
-            text, layer, head, rows, model_id, owner, request, replace(settings, kind="painted")
-        )
+            text, layer, head, rows, view, model_id, owner, request,
+            replace(settings, kind="painted"),
+        )  # fmt: skip
         return (*values[:-1], "painted")
 
     def example(self, event: gr.EventData) -> tuple[Any, ...]:
@@ -185,6 +190,7 @@ class MaskHandlers:
             read = read_masked_text(loaded, text)
             mask = build_mask(settings, len(read.ids), read.ends)
             masks = masks_of_layers(settings, mask, loaded.config.n_layers)
+            held = count_kept_bytes(loaded, masks)
             found = run_masked(
                 loaded, read.ids, read.labels, masks,
                 layer=layer, head=head, turn=self._ctx.slots.turn,
@@ -199,40 +205,37 @@ class MaskHandlers:
             "divergence_nats": found.divergence_nats,
             "reach": list(compute_reach(masks)),
             "kept": list(count_kept(masks)),
+            "kept_bytes": list(held.layers),
         }
 
-    def _reach(
-        self, reach: tuple[int, ...], counts: tuple[int, ...], locale: str
-    ) -> dict[str, Any]:
-        say = self._ctx.words.say
+    def _reach(self, masks: Sequence[np.ndarray], held: KeptBytes, locale: str) -> dict[str, Any]:
+        say, rows = self._ctx.words.say, (compute_reach(masks), count_kept(masks), held.layers)
         return {
-            "rows": [say(locale, f"attention.mask.{key}") for key in ("reach", "kept")],
-            "cols": [f"L{i}" for i in range(len(reach))],
-            "cells": [list(reach), list(counts)],
+            "rows": [say(locale, f"attention.mask.{key}") for key in ("reach", "kept", "bytes")],
+            "cols": [f"L{i}" for i in range(len(masks))],
+            "cells": [list(row) for row in rows],
             "digits": 0,
         }
 
-    def _map(self, found: MaskedRun, layer: int, head: int, locale: str) -> dict[str, Any]:
-        matrix = self._ctx.routes.publish(
-            found.pattern, row_labels=found.labels, column_labels=found.labels
-        )
-        title = self._ctx.words.say(locale, "attention.mask.map", layer=layer, head=head)
-        return {
-            "matrix": matrix,
-            "rows": list(found.labels),
-            "causal": False,
-            "title": title,
-            "max": 1,
-        }
+    def _map(
+        self, found: MaskedRun, view: str, layer: int, head: int, locale: str
+    ) -> dict[str, Any]:
+        change = found.pattern - found.pattern_before
+        cells = {"own": found.pattern_before, "change": change}.get(view, found.pattern)
+        key = f"attention.mask.map_{view if view in VIEWS else VIEWS[0]}"
+        title = self._ctx.words.say(locale, key, layer=layer, head=head)
+        return draw_map(self._ctx, cells, found.labels, title, by_size=view == "change")
 
-    def _said(self, found: MaskedRun, counts: tuple[int, ...], n_left_out: int, locale: str) -> str:
+    def _said(self, found: MaskedRun, held: KeptBytes, n_left_out: int, locale: str) -> str:
         say = self._ctx.words.say
         parts = [
             say(
                 locale,
                 "attention.mask.said",
                 divergence=f"{found.divergence_nats:.4f}",
-                share=f"{100 * sum(counts) / (len(counts) * len(found.labels)):.0f}",
+                bytes=f"{sum(held.layers):,}",
+                all=f"{held.own:,}",
+                share=f"{100 * sum(held.layers) / held.own:.0f}",
             )
         ]
         if found.blind:
@@ -278,6 +281,13 @@ def build(ctx: AppContext) -> Parts:
                     gr.HTML(t("attention.mask.paint"), elem_classes=["lab-heading"])
                     painter = build_mask_painter(words, elem_id="lab-mask-painter")
                 with gr.Column(min_width=0):
+                    views = [(t(f"attention.mask.view.{name}"), name) for name in VIEWS]
+                    view = gr.Radio(
+                        views,
+                        value=VIEWS[0],
+                        label=t("attention.mask.view"),
+                        elem_id="lab-mask-view",
+                    )
                     big = build_heatmap(words, elem_id="lab-mask-map")
             said = build_line(words, elem_id="lab-mask-said", look="text")
             gr.HTML(t("attention.lab_next"), elem_classes=["lab-heading"])
@@ -295,6 +305,7 @@ def build(ctx: AppContext) -> Parts:
         layer=layer,
         head=head,
         painter=painter,
+        view=view,
         map=big,
         bars=bars,
         said=said,
@@ -316,9 +327,10 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     form = parts.form.inputs
     model = [ctx.model_id, ctx.owner]
-    inputs = [parts.text, parts.layer, parts.head, parts.painter, *model, *form]
+    inputs = [parts.text, parts.layer, parts.head, parts.painter, parts.view, *model, *form]
     show, outputs = with_form(on.show, MaskSettings), parts.outputs()
     moves = [parts.seen.seen, parts.text.input, parts.layer.pick, parts.head.pick]
+    moves.append(parts.view.input)
     for event in (*moves, *(control.input for control in form)):
         wire(event, show, inputs, outputs, trigger_mode="always_last", **options)
     paint = with_form(on.paint, MaskSettings)
@@ -326,7 +338,11 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     chosen = wire(parts.examples.example, on.example, [], form, **options)
     wire(chosen.then, show, inputs, outputs, **options)
     expose(with_form(on.attention_mask, MaskSettings), "attention_mask")
-    ctx.address.register("attention", "mask_text", parts.text)
-    ctx.address.register(
-        "attention", "mask", parts.form.controls["kind"], parse_choice(MASK_KINDS[:-1])
-    )
+    address = ctx.address
+    address.register("attention", "mask_text", parts.text)
+    controls = parts.form.controls
+    address.register("attention", "mask", controls["kind"], parse_choice(MASK_KINDS[:-1]))
+    for name, most in (("width", MOST_TOKENS), ("count", MOST_TOKENS), ("ratio", 7)):
+        parse = parse_integer(1, most)
+        address.register("attention", f"mask_{name}", controls[name], parse)
+    address.register("attention", "mask_view", parts.view, parse_choice(VIEWS))

@@ -26,6 +26,12 @@ def make_head_bars(
     ]
 
 
+def subtract_common(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the layers and heads that both models have, the first less the second."""
+    rows, columns = (min(a, b) for a, b in zip(first.shape, second.shape, strict=True))
+    return first[:rows, :columns] - second[:rows, :columns]
+
+
 def make_row_arcs(shown: Shown, maps: AttentionMaps) -> dict[str, Any]:
     """The last rows up to the chosen token; of a longer text, what stands before is left out.
 

@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from components.context import AppContext
+from components.tabs.attention.drawer import NextTokens
 from components.text import Words
 
 FIRST_TEXT = "When Mary and John went to the store, John gave a drink to"
@@ -49,22 +50,15 @@ def within(index: int, count: int) -> dict[str, int]:
     return {"index": min(max(index, 0), count - 1), "count": count}
 
 
-def make_probability_bars(
-    tokens: tuple[str, ...],
-    before: tuple[float, ...],
-    after: tuple[float, ...],
-    words: Words,
-    locale: str,
-) -> dict[str, Any]:
+def make_probability_bars(found: NextTokens, words: Words, locale: str) -> dict[str, Any]:
     """Value of a bar list: probabilities now, and what they were beside the token.
 
     Args:
-        tokens: Next tokens.
-        before: Their probabilities at first.
-        after: Their probabilities now.
+        found: Next tokens with their probabilities.
         words: The sentences of the page.
         locale: The reader's language.
     """
+    tokens, before, after = found.tokens, found.before, found.after
     order = sorted(range(len(tokens)), key=lambda i: -max(before[i], after[i]))
     return {
         "bars": [

@@ -1,11 +1,13 @@
 """The panel "variants": MHA, GQA, MQA, MLA and a window, side by side."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import gradio as gr
 import numpy as np
 
+from components.address import Parse, parse_choice, parse_integer
 from components.api import expose
 from components.context import AppContext
 from components.errors import wire
@@ -60,6 +62,7 @@ class Parts:
     form: Form
     said: gr.HTML
     table: gr.HTML
+    shapes: gr.HTML
     plot: gr.HTML
     published: gr.HTML
     quality_said: gr.HTML
@@ -69,8 +72,8 @@ class Parts:
 
     def outputs(self) -> list[Any]:
         """What `VariantHandlers.show` fills."""
-        drawer = [self.working.facts, self.working.table, self.working.exports]
-        return [self.said, self.table, self.plot, self.published, *drawer]
+        views = [self.said, self.table, self.shapes, self.plot, self.published]
+        return [*views, *self.working.outputs]
 
 
 class VariantHandlers:
@@ -106,8 +109,8 @@ class VariantHandlers:
         )
         table = {
             "rows": names,
-            "cols": [*columns, say(locale, "attention.variants.shapes")],
-            "cells": [[*_say(row), _say_shapes(v)] for row, v in zip(cells, found, strict=True)],
+            "cols": columns,
+            "cells": [_say(row) for row in cells],
         }
         drawer = Shown(
             tensor="attn.*_proj.weight",
@@ -127,7 +130,14 @@ class VariantHandlers:
             dtype=settings.dtype,
         )
         published = self._published(settings, locale)
-        return said, table, figure_message(figure), published, *fill_drawer(self._ctx, drawer)
+        return (
+            said,
+            table,
+            self._shapes(found, names, locale),
+            figure_message(figure),
+            published,
+            *fill_drawer(self._ctx, drawer),
+        )
 
     def choose(self, preset: str, *sizes: Any) -> tuple[Any, ...]:
         """Take the size of a published model."""
@@ -146,9 +156,14 @@ class VariantHandlers:
             return say(locale, "attention.variants.not_recorded"), None
         runs = recorded["runs"]
         names = [say(locale, f"attention.variants.name.{run['variant']}") for run in runs]
-        keys = ("loss", "parameters", "kept")
+        keys = ("loss", "losses", "parameters", "kept")
         cells = [
-            [f"{run['validation_loss']:.4f}", f"{run['parameters']:,}", str(run["kept_per_token"])]
+            [
+                f"{run['validation_loss']:.4f}",
+                "  ".join(f"{loss:.4f}" for loss in run["losses"]),
+                f"{run['parameters']:,}",
+                str(run["kept_per_token"]),
+            ]
             for run in runs
         ]
         table = {
@@ -161,6 +176,10 @@ class VariantHandlers:
             "attention.variants.recorded",
             steps=recorded["steps"],
             seeds=recorded["seeds"],
+            layers=recorded["sizes"]["n_layers"],
+            width=recorded["sizes"]["d_model"],
+            context=recorded["context"],
+            window=recorded["sizes"]["window"],
             script=recorded["script"],
         )
         return said, table
@@ -171,6 +190,22 @@ class VariantHandlers:
             {**vars(variant), "shapes": {name: list(shape) for name, shape in variant.shapes}}
             for variant in compute_variants(settings)
         ]
+
+    def _shapes(
+        self, found: Sequence[Variant], names: Sequence[str], locale: str
+    ) -> dict[str, Any]:
+        """(out, in) of every matrix that some variant has."""
+        matrices = dict.fromkeys(name for variant in found for name, _ in variant.shapes)
+        rows = [dict(variant.shapes) for variant in found]
+        return {
+            "corner": self._ctx.words.say(locale, "attention.variants.shapes"),
+            "rows": list(names),
+            "cols": list(matrices),
+            "cells": [
+                ["{} × {}".format(*row[name]) if name in row else "–" for name in matrices]
+                for row in rows
+            ],
+        }
 
     def _published(self, settings: VariantSettings, locale: str) -> dict[str, Any]:
         say = self._ctx.words.say
@@ -200,10 +235,6 @@ def _say(row: list[float]) -> list[str]:
     return [f"{n_parameters:,}", f"{kept:,}", f"{cache:.3f}"]
 
 
-def _say_shapes(variant: Variant) -> str:
-    return "  ".join(f"{name} {rows}×{columns}" for name, (rows, columns) in variant.shapes)
-
-
 def build(ctx: AppContext) -> Parts:
     """Build the panel, without its events.
 
@@ -227,6 +258,7 @@ def build(ctx: AppContext) -> Parts:
         with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id="lab-variants-said", look="heading")
             table = build_number_matrix(words, elem_id="lab-variants-table")
+            shapes = build_number_matrix(words, elem_id="lab-variants-shapes")
             plot = build_plotly_panel(
                 words, elem_id="lab-variants-plot", label_key="attention.variants.label", height=360
             )
@@ -240,8 +272,8 @@ def build(ctx: AppContext) -> Parts:
             )
     build_note(words, "attention.look_for_variants", elem_id="lab-variants-note")
     return Parts(
-        preset, examples, form, said, table, plot, published, quality_said, quality, working,
-        seen,
+        preset, examples, form, said, table, shapes, plot, published, quality_said, quality,
+        working, seen,
     )  # fmt: skip
 
 
@@ -267,3 +299,11 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
         wire(chosen.then, show, form, parts.outputs(), **options)
     wire(parts.seen.seen, on.quality, [], [parts.quality_said, parts.quality], **options)
     expose(with_form(on.attention_variants, VariantSettings), "attention_variants")
+    for field in fields(VariantSettings):
+        facts = field.metadata
+        if "choices" in facts:
+            parse: Parse = parse_choice(facts["choices"])
+        else:
+            parse = parse_integer(facts["least"], facts["most"])
+        key = f"variants_{field.name}"
+        ctx.address.register("attention", key, parts.form.controls[field.name], parse)

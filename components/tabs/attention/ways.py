@@ -65,8 +65,7 @@ class Parts:
 
     def outputs(self) -> list[Any]:
         """What `WayHandlers.measure` fills."""
-        drawer = [self.working.facts, self.working.table, self.working.exports]
-        return [self.said, self.plot, self.table, *drawer]
+        return [self.said, self.plot, self.table, *self.working.outputs]
 
 
 class WayHandlers:

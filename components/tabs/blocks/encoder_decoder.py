@@ -157,7 +157,7 @@ def _register(ctx: AppContext, parts: Parts) -> None:
 def _wire(ctx: AppContext, head: TabHead, tab: gr.Tab, parts: Parts) -> None:
     """Connect the panel's events."""
     choice, watched = parts.choice, parts.live
-    runs = live.wire_panel(ctx, head, watched, choice, TRANSLATION)
+    runs = live.wire_panel(ctx, head, watched, choice, TRANSLATION, api="blocks_translation")
     on = TranslationHandlers(ctx, runs)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     latest = {**options, "trigger_mode": "always_last"}
@@ -177,8 +177,8 @@ def _wire(ctx: AppContext, head: TabHead, tab: gr.Tab, parts: Parts) -> None:
     wire(parts.stepper.step, on.step, known, parts.drawn, **latest)
     wire(parts.heads.head_select, on.pick_head, known, parts.drawn, **latest)
     wire(parts.map.row_select, on.pick_row, known, parts.drawn, **latest)
-    expose(with_form(on.begin_run, TranslationSetup), "translation_start")
-    expose(on.translate_text, "translation_translate")
+    expose(with_form(on.begin_run, TranslationSetup), "blocks_translation_start")
+    expose(on.translate_text, "blocks_translate")
 
 
 PANEL = OwnPanel("encoder_decoder", build)

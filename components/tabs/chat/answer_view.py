@@ -91,6 +91,8 @@ def make_status(ctx: AppContext, locale: str, step: AnswerStep) -> dict[str, Any
     notes = [say(f"note_{note}") for note in step.prompt.notes]
     if step.prompt.n_dropped:
         notes.append(say("note_dropped", n=f"{step.prompt.n_dropped:,}"))
+    if step.finish and step.text and not n_answer:
+        notes.append(say("note_no_tokens"))
     return {
         "phase": "writing" if step.finish is None else "done",
         "text": say(f"finish_{step.finish}" if step.finish else "writing"),

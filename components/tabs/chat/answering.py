@@ -39,7 +39,7 @@ from explorer.conversation import (
     AnswerToken,
     stream_answer,
 )
-from explorer.errors import ExplorerError, Stopped
+from explorer.errors import ExplorerError, ServerError, Stopped
 from explorer.openai_server import OpenAIServer
 from explorer.server_answer import stream_server_answer
 from explorer.talk import Answer, Talk
@@ -206,14 +206,22 @@ class AnswerWriter:
             asking: How to answer.
             unsent: What else to put back then, such as the message into its box.
         """
-        with self._ctx.stops.armed(asking.work) as switch:
-            yield self._begin(asked, asking, unsent)
+        updates: Updates = {}
+        with (
+            self._ctx.stops.armed(asking.work) as switch,
+            closing(self._write(asked, asking, switch.is_set)) as writing,  # type: ignore[type-var]
+        ):
             try:
-                for updates in self._write(asked, asking, switch.is_set):
+                yield self._begin(asked, asking, unsent)
+                for updates in writing:
                     if switch.superseded:  # another answer, or a new conversation, has the page now
                         return
                     yield updates
-            except Exception as error:  # not GeneratorExit: then nobody is there to see it
+            except GeneratorExit:  # the page was closed: the question is there after a reload
+                if self._parts.talk not in updates:
+                    self._keep(asked, asking)
+                raise
+            except Exception as error:
                 if not switch.superseded:
                     yield self._back_to(before, asking, unsent, error)
 
@@ -274,6 +282,10 @@ class AnswerWriter:
                         if chips_pace.due(CHIPS_LONGER_S * len(step.tokens)):
                             chips = make_chips(tokenizer, step.tokens)
                         yield self._progress(asked, asking, step, chips)
+            except ServerError as error:
+                if step is None or not step.text:
+                    raise
+                yield self._cut_off(asked, asking, replace(step, finish="stopped"), error)
             except GeneratorExit:  # the page was closed: what there is, is there after a reload
                 if step is not None and step.finish is None:
                     so_far = replace(step, finish="stopped")
@@ -314,6 +326,16 @@ class AnswerWriter:
             self._parts.status: make_status(self._ctx, asking.locale, step),
             **self._numbers(asked, asking, loaded, step),
             **listed,
+        }
+
+    def _cut_off(
+        self, asked: Talk, asking: Asking, step: AnswerStep, error: ServerError
+    ) -> Updates:
+        """A server failed in the middle of its answer: what came stays, and a card says why."""
+        return {
+            **self._finish(asked, asking, None, step),
+            self._parts.status: make_note(self._ctx, asking.locale, "cut_off"),
+            self._parts.card: card_for(self._ctx.words, asking.locale, error),
         }
 
     def _keep(self, talk: Talk, asking: Asking) -> tuple[Talk, Updates]:

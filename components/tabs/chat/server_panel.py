@@ -10,9 +10,14 @@ import gradio as gr
 from components.context import AppContext
 from components.errors import wire
 from components.kit.line import build_line
+from components.server_fields import (
+    ServerFields,
+    build_server_fields,
+    is_server_possible,
+    open_server,
+)
 from components.tabs.chat.answering import ServerChoice
 from components.text import locale_of
-from explorer.openai_server import OpenAIServer
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,19 +25,13 @@ class ServerPanel:
     """Components of the panel.
 
     Args:
-        url: Address of the server.
-        key: What it wants as a key.
-        find: Lists its models.
-        model: The chosen one.
+        fields: Address, key and model.
         use: Whether it answers in place of the open model.
         line: Says who answers.
         chosen: State: a `ServerChoice`, or None for the open model.
     """
 
-    url: gr.Textbox | gr.Dropdown
-    key: gr.Textbox
-    find: gr.Button
-    model: gr.Dropdown
+    fields: ServerFields
     use: gr.Checkbox
     line: gr.HTML
     chosen: gr.State
@@ -44,34 +43,14 @@ def build(ctx: AppContext) -> ServerPanel:
     Args:
         ctx: The page's context.
     """
-    t, rule = ctx.words.t, ctx.servers
-    open_to_all = rule.public and not rule.allowed
+    t, is_possible = ctx.words.t, is_server_possible(ctx)
     with gr.Accordion(t("chat.server_title"), open=False, elem_id="chat-server"):
-        gr.HTML(t("chat.server_off" if open_to_all else "chat.server_help"), elem_classes=["help"])
-        with gr.Column(visible=not open_to_all):
-            url: gr.Textbox | gr.Dropdown
-            about: dict[str, Any] = {"label": t("chat.server_url"), "elem_id": "chat-server-url"}
-            if rule.public:
-                url = gr.Dropdown(list(rule.allowed), **about)
-            else:
-                url = gr.Textbox(max_lines=1, placeholder="http://127.0.0.1:8000/v1", **about)
-            key = gr.Textbox(
-                type="password",
-                max_lines=1,
-                label=t("chat.server_key"),
-                info=t("chat.server_key_info"),
-                elem_id="chat-server-key",
-            )
-            find = gr.Button(t("chat.server_find"), elem_id="chat-server-find")
-            model = gr.Dropdown(
-                [],
-                allow_custom_value=True,
-                label=t("chat.server_model"),
-                elem_id="chat-server-model",
-            )
+        gr.HTML(t("chat.server_help" if is_possible else "chat.server_off"), elem_classes=["help"])
+        with gr.Column(visible=is_possible):
+            fields = build_server_fields(ctx, "chat")
             use = gr.Checkbox(False, label=t("chat.server_use"), elem_id="chat-server-use")
     line = build_line(ctx.words, elem_id="chat-server-line", look="help")
-    return ServerPanel(url, key, find, model, use, line, gr.State(None))
+    return ServerPanel(fields, use, line, gr.State(None))
 
 
 def wire_panel(ctx: AppContext, panel: ServerPanel, card: Any) -> None:
@@ -84,14 +63,15 @@ def wire_panel(ctx: AppContext, panel: ServerPanel, card: Any) -> None:
     """
     on = ServerHandlers(ctx)
     options: dict[str, Any] = {"card": card, "words": ctx.words}
-    asked = [panel.url, panel.key]
-    found = [panel.model, panel.use, panel.chosen, panel.line]
-    wire(panel.find.click, on.find, asked, found, api_name="chat_server_models", **options)
-    who = [panel.use, panel.url, panel.key, panel.model]
+    fields = panel.fields
+    asked = [fields.url, fields.key]
+    found = [fields.model, panel.use, panel.chosen, panel.line]
+    wire(fields.find.click, on.find, asked, found, api_name="chat_server_models", **options)
+    who = [panel.use, *asked, fields.model]
     chosen = [panel.chosen, panel.line]
     wire(panel.use.input, on.choose, who, chosen, api_name="chat_server_use", **options)
-    wire(panel.model.input, on.choose, who, chosen, **options)
-    for control in (panel.url, panel.key):
+    wire(fields.model.input, on.choose, who, chosen, **options)
+    for control in asked:
         wire(control.input, on.forget, [], [panel.use, *chosen], **options)
 
 
@@ -107,7 +87,7 @@ class ServerHandlers:
 
     def find(self, url: str | None, key: str, request: gr.Request) -> tuple[Any, ...]:
         """List the models of a server, and let its first one answer."""
-        server = self._server(url, key)
+        server = open_server(self._ctx, url, key)
         names = server.models()
         if not names:
             return gr.Dropdown([], value=None), False, None, self._say(request, "server_empty")
@@ -121,16 +101,13 @@ class ServerHandlers:
         """Let a server answer, or the open model again."""
         if not use:
             return None, ""
-        choice = ServerChoice(self._server(url, key), model or "")
+        choice = ServerChoice(open_server(self._ctx, url, key), model or "")
         line = self._say(request, "server_line", model=choice.model, url=choice.server.url)
         return choice, line
 
     def forget(self) -> tuple[bool, None, str]:
         """Another address or key: the open model answers until a server is chosen again."""
         return False, None, ""
-
-    def _server(self, url: str | None, key: str) -> OpenAIServer:
-        return OpenAIServer(url or "", key=key or "", rule=self._ctx.servers)
 
     def _say(self, request: gr.Request, key: str, **facts: object) -> str:
         return self._ctx.words.say(locale_of(request), f"chat.{key}", **facts)

@@ -4,12 +4,25 @@ import gradio as gr
 
 from components.context import AppContext
 from components.kit.page_style import build_page_style
-from components.tabs.finetune import answers, clicks, data, evaluate, lineage, train
+from components.tabs.finetune import (
+    answers,
+    changes,
+    choices,
+    clicks,
+    data,
+    evaluate,
+    judge,
+    lineage,
+    train,
+)
 from components.tabs.pretrain import live, run_choice
 from components.tabs.tab import Tab, build_tab_head
 from explorer.tuning_runs import TuningRuns
 
-PANELS = ("data", "train", "live", "answers", "evaluate", "clicks", "lineage")
+PANELS = (
+    *("data", "train", "live", "answers", "evaluate"),
+    *("judge", "choices", "clicks", "changes", "lineage"),
+)
 
 
 def build(ctx: AppContext) -> None:
@@ -36,8 +49,14 @@ def build(ctx: AppContext) -> None:
             asked = answers.build(ctx)
         with tabs["evaluate"]:
             scores = evaluate.build(ctx)
+        with tabs["judge"]:
+            judging = judge.build(ctx)
+        with tabs["choices"]:
+            chosen = choices.build(ctx)
         with tabs["clicks"]:
             judged = clicks.build(ctx)
+        with tabs["changes"]:
+            changed = changes.build(ctx)
         with tabs["lineage"]:
             tree = lineage.build(ctx)
     ctx.address.register_panels("finetune", panels, PANELS)
@@ -45,7 +64,10 @@ def build(ctx: AppContext) -> None:
     data.wire_panel(ctx, head, rows, tunings, panels)
     train.wire_panel(ctx, head, tabs["train"], form, rows, tunings, choice, panels, watch, runs)
     answers.wire_panel(ctx, head, tabs["answers"], asked, choice, tunings)
-    evaluate.wire_panel(ctx, head, scores, choice, tunings)
+    evaluate.wire_panel(ctx, head, tabs["evaluate"], scores, choice, tunings)
+    judge.wire_panel(ctx, head, judging, choice, tunings)
+    choices.wire_panel(ctx, head, chosen, choice, tunings)
+    changes.wire_panel(ctx, head, tabs["changes"], changed, choice, tunings)
     clicks.wire_panel(ctx, head, judged, rows, choice, tunings, panels)
     lineage.wire_panel(ctx, head, tabs["lineage"], tree, tunings)
 

@@ -7,14 +7,14 @@ import gradio as gr
 
 from components.context import AppContext
 from components.kit.views import update_view
+from components.tabs.finetune.steps import chosen_step, list_steps
 from components.text import locale_of
 from components.token_units import make_units, sum_over_units
 from explorer.datasets.examples import Example, Prompt
-from explorer.errors import ConfigError, JobError
+from explorer.errors import ConfigError
 from explorer.tokens import units_of
 from explorer.tuning_runs import TuningRuns
 from explorer.tuning_scores import (
-    answer_examples,
     ask_for_label,
     score_classes,
     weigh_tokens,
@@ -38,17 +38,7 @@ class AnswerHandlers:
 
     def list_steps(self, run: str | None, request: gr.Request) -> tuple[Any, str]:
         """The checkpoints there are, the best of them chosen."""
-        say, locale = self._ctx.words.say, locale_of(request)
-        steps = () if run is None else self._ctx.runs.view(run).summary.checkpoints
-        if run is None or not steps:
-            return gr.update(choices=[], value=None), say(locale, "finetune.no_checkpoint")
-        best = self._tunings.best_step(run)
-        named = [
-            (say(locale, "finetune.step_best" if s == best else "finetune.step_other", step=s), s)
-            for s in steps
-        ]
-        name = self._ctx.runs.view(run).summary.name
-        return gr.update(choices=named, value=best), name
+        return list_steps(self._ctx, self._tunings, run, request)
 
     def ask(
         self,
@@ -59,7 +49,7 @@ class AnswerHandlers:
         request: gr.Request,
     ) -> tuple[Any, ...]:
         """The first held-out questions, answered by both."""
-        run, step = self._chosen(run, step)
+        run, step = chosen_step(self._tunings, run, step)
         examples = self._tunings.examples(run)[: min(int(number), MOST_ROWS)]
         visitor = self._ctx.owner_of(owner, request)
         if self._tunings.objective(run) == "classification":
@@ -70,7 +60,7 @@ class AnswerHandlers:
         self, run: str | None, step: int | None, text: str, owner: str | None, request: gr.Request
     ) -> tuple[Any, ...]:
         """One's own text: its class with what speaks for it, or both answers."""
-        run, step = self._chosen(run, step)
+        run, step = chosen_step(self._tunings, run, step)
         if not text.strip():
             raise ConfigError("there is no text; type one", code="text-empty")
         visitor, locale = self._ctx.owner_of(owner, request), locale_of(request)
@@ -78,7 +68,7 @@ class AnswerHandlers:
             return self._classify_own(run, step, text, visitor, locale)
         example = Example(row=0, prompt=Prompt(instruction=text))
         said, table = self._answers(run, step, (example,), visitor, locale)
-        return said, None, update_view(value=None), table
+        return said, gr.update(visible=False), None, update_view(value=None), table
 
     # -------------------------------------------------------------------------- for programs
     def classify(self, run: str, step: int, text: str, request: gr.Request) -> dict[str, float]:
@@ -100,29 +90,19 @@ class AnswerHandlers:
         """Ask the base and a checkpoint the same question."""
         example = Example(row=0, prompt=Prompt(instruction=text))
         visitor = self._ctx.owner_of(None, request)
-        base, tuned = self._ask_both(run, step, (example,), visitor)
+        base, tuned = self._answer_both(run, step, (example,), visitor)
         return {"base": base[0], "tuned": tuned[0]}
 
     # ------------------------------------------------------------------------------- how
-    def _chosen(self, run: str | None, step: int | None) -> tuple[str, int]:
-        if run is None:
-            raise JobError("there is no run yet; train one first", code="tune-no-run")
-        return run, self._tunings.best_step(run) if step is None else int(step)
-
-    def _ask_both(
+    def _answer_both(
         self, run: str, step: int, examples: Sequence[Example], visitor: str
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        tuning, turn = self._tunings.tuning(run), self._ctx.slots.turn
-        found = []
-        for source in (tuning.base, self._ctx.runs.checkpoint_source(run, step)):
-            with self._ctx.store.lease(source, visitor) as loaded:
-                found.append(answer_examples(loaded, examples, tuning, turn=turn))
-        return found[0], found[1]
+        return self._tunings.answer_both(run, step, examples, visitor, self._ctx.slots.turn)
 
     def _answers(
         self, run: str, step: int, examples: Sequence[Example], visitor: str, locale: str
     ) -> tuple[str, dict[str, Any]]:
-        base, tuned = self._ask_both(run, step, examples, visitor)
+        base, tuned = self._answer_both(run, step, examples, visitor)
         say = self._ctx.words.say
         wanted = [example.answer for example in examples]
         marks = {
@@ -136,7 +116,7 @@ class AnswerHandlers:
                 marks[str(i)]["3"] = GOOD if base[i] == want.strip() else BAD
         columns = ("row", "question", "wanted", "base", "tuned")
         rows = [
-            [str(e.row or "-"), _question(e), e.answer or "-", base[i], tuned[i]]
+            [str(e.row or "-"), e.prompt.joined, e.answer or "-", base[i], tuned[i]]
             for i, e in enumerate(examples)
         ]
         said = say(locale, "finetune.answers_said", step=step)
@@ -197,8 +177,4 @@ class AnswerHandlers:
         said = self._ctx.words.say(
             locale, "finetune.own_said", label=found.labels[int(p.argmax())], step=step
         )
-        return said, {"bars": bars, "unit": "%", "max": 1}, chips, None
-
-
-def _question(example: Example) -> str:
-    return "\n".join(filter(None, (example.prompt.instruction, example.prompt.input)))
+        return said, gr.update(visible=True), {"bars": bars, "unit": "%", "max": 1}, chips, None

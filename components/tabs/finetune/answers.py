@@ -13,6 +13,7 @@ from components.kit.cards import build_note
 from components.kit.chips import build_token_chips
 from components.kit.line import build_line
 from components.kit.text_table import build_text_table
+from components.tabs.finetune import pairs
 from components.tabs.finetune.answer_handlers import AnswerHandlers
 from components.tabs.pretrain.run_choice import RunChoice
 from components.tabs.tab import TabHead
@@ -30,8 +31,10 @@ class Parts:
     own_ask: gr.Button
     said: gr.HTML
     table: gr.HTML
+    own_result: gr.Column
     bars: gr.HTML
     chips: gr.HTML
+    pairs: pairs.Parts
 
 
 def build(ctx: AppContext) -> Parts:
@@ -72,13 +75,15 @@ def build(ctx: AppContext) -> Parts:
             own_ask = gr.Button(t("finetune.own_ask"), elem_id="finetune-own-ask", min_width=0)
         with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id="finetune-answers-said", look="heading")
-            bars = build_bar_list(words, elem_id="finetune-own-bars")
-            chips = build_token_chips(
-                words, elem_id="finetune-own-chips", mode="weight", readout="popover"
-            )
+            with gr.Column(visible=False, min_width=0) as own_result:
+                bars = build_bar_list(words, elem_id="finetune-own-bars")
+                chips = build_token_chips(
+                    words, elem_id="finetune-own-chips", mode="weight", readout="popover"
+                )
             table = build_text_table(words, elem_id="finetune-answers")
+    section = pairs.build(ctx)
     build_note(words, "finetune.look_for_answers", elem_id="finetune-answers-note")
-    return Parts(step, number, ask, own, own_ask, said, table, bars, chips)
+    return Parts(step, number, ask, own, own_ask, said, table, own_result, bars, chips, section)
 
 
 def wire_panel(
@@ -101,12 +106,14 @@ def wire_panel(
     """
     on = AnswerHandlers(ctx, tunings)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    wire(tab.select, on.list_steps, [choice.run], [parts.step, parts.said], **options)
+    offered = [parts.step, parts.said]
+    wire((tab.select, choice.run.change), on.list_steps, [choice.run], offered, **options)
     asked = [choice.run, parts.step, parts.number, ctx.owner]
     wire(parts.ask.click, on.ask, asked, [parts.said, parts.table], **options)
     own = [choice.run, parts.step, parts.own, ctx.owner]
-    shown = [parts.said, parts.bars, parts.chips, parts.table]
+    shown = [parts.said, parts.own_result, parts.bars, parts.chips, parts.table]
     for event in (parts.own_ask.click, parts.own.submit):
         wire(event, on.ask_own, own, shown, **options)
+    pairs.wire_part(ctx, head, parts.pairs, choice, parts.step, tunings)
     expose(on.classify, "finetune_classify")
     expose(on.answer, "finetune_answer")

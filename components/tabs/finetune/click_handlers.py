@@ -16,7 +16,8 @@ from explorer.clicks import (
     make_preference,
 )
 from explorer.errors import JobError
-from explorer.tuning_data import TYPED
+from explorer.training.tuning_config import TuningConfig
+from explorer.tuning_data import TYPED, DataSettings
 from explorer.tuning_runs import TuningRuns
 
 LEAST_TO_TRAIN = 4
@@ -61,38 +62,70 @@ class ClickHandlers:
         self,
         mode: str,
         run: str | None,
+        model: str | None,
         owner: str | None,
         clicks: Clicks,
         request: gr.Request,
     ) -> tuple[Any, ...]:
         """The next question, answered twice."""
-        if run is None:
+        visitor = self._ctx.owner_of(owner, request)
+        if run is None and mode == "own":
+            pair = self._ask_open(model, visitor, clicks.n_asked)
+        elif run is None:
             raise JobError("there is no run yet; train one first", code="tune-no-run")
-        if self._tunings.objective(run) == "classification":
+        elif self._tunings.objective(run) == "classification":
             raise JobError(
                 "a classifier writes no answers; choose another run", code="tune-no-answers"
             )
-        pair = self._ask(mode, run, self._ctx.owner_of(owner, request), clicks.n_asked)
+        else:
+            pair = self._ask(mode, run, visitor, clicks.n_asked)
         clicks = replace(clicks, pair=pair, n_asked=clicks.n_asked + 1)
         return self._show(clicks, mode, request)
 
     def take_left(
-        self, mode: str, run: str | None, owner: str | None, clicks: Clicks, request: gr.Request
+        self,
+        mode: str,
+        run: str | None,
+        model: str | None,
+        owner: str | None,
+        clicks: Clicks,
+        request: gr.Request,
     ) -> tuple[Any, ...]:
         """The left answer is better."""
-        return self.ask(mode, run, owner, _note(clicks, "left"), request)
+        return self.ask(mode, run, model, owner, _note(clicks, "left"), request)
 
     def take_right(
-        self, mode: str, run: str | None, owner: str | None, clicks: Clicks, request: gr.Request
+        self,
+        mode: str,
+        run: str | None,
+        model: str | None,
+        owner: str | None,
+        clicks: Clicks,
+        request: gr.Request,
     ) -> tuple[Any, ...]:
         """The right answer is better."""
-        return self.ask(mode, run, owner, _note(clicks, "right"), request)
+        return self.ask(mode, run, model, owner, _note(clicks, "right"), request)
 
     def take_neither(
-        self, mode: str, run: str | None, owner: str | None, clicks: Clicks, request: gr.Request
+        self,
+        mode: str,
+        run: str | None,
+        model: str | None,
+        owner: str | None,
+        clicks: Clicks,
+        request: gr.Request,
     ) -> tuple[Any, ...]:
         """Neither is better: it counts for nothing."""
-        return self.ask(mode, run, owner, replace(clicks, pair=None), request)
+        return self.ask(mode, run, model, owner, replace(clicks, pair=None), request)
+
+    def _ask_open(self, model: str | None, visitor: str, number: int) -> AnswerPair:
+        """Without any run the open model answers questions of the sample."""
+        examples = self._tunings.data.view(DataSettings(data="instructions")).parts.test
+        source = self._ctx.source_of(model)
+        with self._ctx.store.lease(source, visitor) as loaded:
+            tuning = TuningConfig(base=source, template="alpaca" if loaded.chat is None else "chat")
+            example = examples[number % len(examples)]
+            return ask_twice(loaded, example, tuning, number, self._ctx.slots.turn)
 
     def hand_over(self, clicks: Clicks) -> tuple[Any, ...]:
         """The clicks as a data set to train on."""

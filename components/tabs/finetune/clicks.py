@@ -112,7 +112,7 @@ def wire_panel(
     """
     on = ClickHandlers(ctx, tunings)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    known = [parts.mode, choice.run, ctx.owner, parts.clicks]
+    known = [parts.mode, choice.run, ctx.model_id, ctx.owner, parts.clicks]
     wire(parts.ask.click, on.ask, known, parts.outputs(), **options)
     for button, handler in (
         (parts.left, on.take_left),

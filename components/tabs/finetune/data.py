@@ -18,7 +18,7 @@ from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.tabs.finetune.data_handlers import DataHandlers
 from components.tabs.tab import TabHead
-from explorer.tuning_data import SAMPLES, TYPED, UPLOADED, DataSettings
+from explorer.tuning_data import HUB, SAMPLES, TYPED, UPLOADED, DataSettings
 from explorer.tuning_runs import TuningRuns
 
 PREFIX = "finetune.data"
@@ -57,7 +57,12 @@ class Parts:
     def outputs(self) -> list[Any]:
         """What `DataHandlers.show` fills."""
         controls = self.form.controls
-        first = [self.typed, self.upload, *(controls[n] for n in ("first", "second", "third"))]
+        first = [
+            self.typed,
+            self.upload,
+            controls["hub"],
+            *(controls[n] for n in ("first", "second", "third")),
+        ]
         views = [self.count, self.mapped, self.baseline, self.rows, self.problems, self.classes]
         drawer = self.working
         return [*first, *views, self.duplicates, drawer.facts, drawer.table, drawer.exports]
@@ -76,17 +81,8 @@ def build(ctx: AppContext) -> Parts:
             built: dict[str, Any] = {"data": _build_choice(ctx)}
             upload = _build_upload(ctx)
             built["typed"] = typed = _build_typed(ctx)
-            with (
-                gr.Accordion(t("finetune.columns"), open=False, elem_id="finetune-columns"),
-                gr.Column(elem_classes=["form-grid"]),
-            ):
-                built |= {name: _build_column(ctx, name) for name in ("first", "second", "third")}
-                built |= _part(ctx, ("kind", "quotes")).controls
-            with (
-                gr.Accordion(t("finetune.split"), open=False, elem_id="finetune-split"),
-                gr.Column(elem_classes=["form-grid"]),
-            ):
-                built |= _part(ctx, SPLIT).controls
+            built["hub"] = _build_hub(ctx)
+            built |= _build_reading(ctx)
         with gr.Column(elem_classes=["figure"], min_width=0):
             count = build_line(words, elem_id="finetune-count", look="heading")
             mapped = build_line(words, elem_id="finetune-mapped", look="help")
@@ -125,6 +121,23 @@ def build(ctx: AppContext) -> Parts:
     )
 
 
+def _build_reading(ctx: AppContext) -> dict[str, Any]:
+    """The two folds: which column is what, and how the rows are split."""
+    t, built = ctx.words.t, dict[str, Any]()
+    with (
+        gr.Accordion(t("finetune.columns"), open=False, elem_id="finetune-columns"),
+        gr.Column(elem_classes=["form-grid"]),
+    ):
+        built |= {name: _build_column(ctx, name) for name in ("first", "second", "third")}
+        built |= _part(ctx, ("kind", "quotes")).controls
+    with (
+        gr.Accordion(t("finetune.split"), open=False, elem_id="finetune-split"),
+        gr.Column(elem_classes=["form-grid"]),
+    ):
+        built |= _part(ctx, SPLIT).controls
+    return built
+
+
 def _part(ctx: AppContext, names: tuple[str, ...]) -> Form:
     return build_form(ctx.words, DataSettings, prefix=PREFIX, elem_id="finetune", names=names)
 
@@ -132,7 +145,7 @@ def _part(ctx: AppContext, names: tuple[str, ...]) -> Form:
 def _build_choice(ctx: AppContext) -> gr.Dropdown:
     t = ctx.words.t
     return gr.Dropdown(
-        [(t(f"{PREFIX}.data.{name}"), name) for name in (*SAMPLES, UPLOADED, TYPED)],
+        [(t(f"{PREFIX}.data.{name}"), name) for name in (*SAMPLES, UPLOADED, TYPED, HUB)],
         value=DataSettings().data,
         label=t(f"{PREFIX}.data"),
         info=t(f"{PREFIX}.data_info"),
@@ -165,6 +178,20 @@ def _build_typed(ctx: AppContext) -> gr.Textbox:
     )
 
 
+def _build_hub(ctx: AppContext) -> gr.Textbox:
+    t = ctx.words.t
+    return gr.Textbox(
+        "",
+        label=t(f"{PREFIX}.hub"),
+        info=t(f"{PREFIX}.hub_info"),
+        placeholder="tatsu-lab/alpaca",
+        max_lines=1,
+        submit_btn=True,
+        visible=False,
+        elem_id="finetune-hub",
+    )
+
+
 def _build_column(ctx: AppContext, name: str) -> gr.Dropdown:
     t = ctx.words.t
     return gr.Dropdown(
@@ -180,8 +207,9 @@ def _build_column(ctx: AppContext, name: str) -> gr.Dropdown:
 def _register(ctx: AppContext, form: Form) -> None:
     """What of the data an address may name; an uploaded file it cannot."""
     controls = form.controls
-    ctx.address.register("finetune", "data", controls["data"], parse_choice((*SAMPLES, TYPED)))
+    ctx.address.register("finetune", "data", controls["data"], parse_choice((*SAMPLES, TYPED, HUB)))
     ctx.address.register("finetune", "rows", controls["typed"])
+    ctx.address.register("finetune", "hub", controls["hub"])
     ctx.address.register("finetune", "seed", controls["split_seed"], parse_integer(0, 2**31 - 1))
 
 
@@ -201,7 +229,9 @@ def wire_panel(
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     controls = parts.form.controls
     show = with_form(on.show, DataSettings)
-    asked = [control.change for control in controls.values()]
+    # the Hub is asked when an id is there whole, not at each of its letters
+    asked = [control.change for name, control in controls.items() if name != "hub"]
+    asked += [controls["hub"].submit, controls["hub"].blur]
     for event in (*asked, ctx.owner.change):
         wire(
             event,

@@ -12,7 +12,7 @@ from explorer.datasets.examples import PARTS, Example, Kind
 from explorer.datasets.word_baseline import score_baseline
 from explorer.errors import ConfigError
 from explorer.snippets import source_file_of
-from explorer.tuning_data import SAMPLES, TYPED, UPLOADED, DataSettings, DataView, type_out
+from explorer.tuning_data import HUB, SAMPLES, TYPED, UPLOADED, DataSettings, DataView, type_out
 from explorer.tuning_runs import TuningRuns
 from explorer.tuning_snippets import make_data_snippet
 
@@ -40,6 +40,7 @@ class DataHandlers:
         shown = (
             gr.update(visible=settings.data == TYPED),
             gr.update(visible=settings.data == UPLOADED),
+            gr.update(visible=settings.data == HUB),
         )
         if _waits(settings, upload):
             empty: dict[str, Any] = {"csv": None, "png": None, "python": None}
@@ -188,7 +189,7 @@ def cells_of(example: Example, kind: Kind) -> list[str]:
     """What a row of an example shows."""
     if kind == "classification":
         return [example.label, example.text]
-    asked = "\n".join(filter(None, (example.prompt.instruction, example.prompt.input)))
+    asked = example.prompt.joined
     if kind == "instruction":
         return [asked, example.answer]
     return [asked, example.answer, example.rejected]
@@ -196,5 +197,5 @@ def cells_of(example: Example, kind: Kind) -> list[str]:
 
 def _waits(settings: DataSettings, upload: str | None) -> bool:
     """Whether there is nothing to read yet; no error, for nobody has done anything wrong."""
-    nothing_typed = settings.data == TYPED and not settings.typed.strip()
-    return nothing_typed or (settings.data == UPLOADED and not upload)
+    given = {TYPED: settings.typed.strip(), HUB: settings.hub.strip(), UPLOADED: upload}
+    return settings.data in given and not given[settings.data]

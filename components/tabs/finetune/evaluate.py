@@ -30,6 +30,7 @@ class Parts:
     """Components of the panel."""
 
     number: gr.Slider
+    against: gr.Dropdown
     go: gr.Button
     threshold: gr.Slider
     said: gr.HTML
@@ -65,6 +66,13 @@ def build(ctx: AppContext) -> Parts:
                 info=t("finetune.rows_info"),
                 elem_id="finetune-test-rows",
             )
+            against = gr.Dropdown(
+                [(t("finetune.against_base"), "")],
+                value="",
+                label=t("finetune.against"),
+                info=t("finetune.against_info"),
+                elem_id="finetune-against",
+            )
             go = gr.Button(
                 t("finetune.evaluate"), variant="primary", elem_id="finetune-evaluate", min_width=0
             )
@@ -88,6 +96,7 @@ def build(ctx: AppContext) -> Parts:
     build_note(words, "finetune.look_for_evaluate", elem_id="finetune-evaluate-note")
     return Parts(
         number=number,
+        against=against,
         go=go,
         threshold=threshold,
         said=said,
@@ -101,20 +110,28 @@ def build(ctx: AppContext) -> Parts:
 
 
 def wire_panel(
-    ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice, tunings: TuningRuns
+    ctx: AppContext,
+    head: TabHead,
+    tab: gr.Tab,
+    parts: Parts,
+    choice: RunChoice,
+    tunings: TuningRuns,
 ) -> None:
     """Connect the panel's events.
 
     Args:
         ctx: The page's context.
         head: Head of the tab, with its card slot.
+        tab: The inner tab, which offers the runs of the moment when it is opened.
         parts: What `build` gave.
         choice: The run that is looked at.
         tunings: Knows the runs.
     """
     on = EvaluateHandlers(ctx, tunings)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    asked = [choice.run, parts.number, ctx.owner]
+    offered = [choice.run, ctx.owner]
+    wire((tab.select, choice.run.change), on.offer, offered, [parts.against], **options)
+    asked = [choice.run, parts.number, parts.against, ctx.owner]
     wire(parts.go.click, on.show, asked, parts.outputs(), **options)
     moved = [parts.kept, parts.threshold]
     wire(

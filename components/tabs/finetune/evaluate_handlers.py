@@ -32,14 +32,32 @@ class EvaluateHandlers:
         self._tunings = tunings
         self._evaluator = Evaluator(tunings, ctx.store)
 
+    def offer(self, run: str | None, owner: str | None, request: gr.Request) -> Any:
+        """What the run may be compared with: its base, and runs that learned the same kind."""
+        base = (self._ctx.words.say(locale_of(request), "finetune.against_base"), "")
+        if run is None:
+            return gr.update(choices=[base], value="")
+        kind, visitor = self._tunings.objective(run), self._ctx.owner_of(owner, request)
+        others = [
+            (f"{s.name} · {s.id[:6]}", s.id)
+            for s in self._tunings.list(visitor)
+            if s.id != run and s.objective == kind and s.checkpoints
+        ]
+        return gr.update(choices=[base, *others], value="")
+
     def show(
-        self, run: str | None, number: float, owner: str | None, request: gr.Request
+        self,
+        run: str | None,
+        number: float,
+        against: str | None,
+        owner: str | None,
+        request: gr.Request,
     ) -> tuple[Any, ...]:
         """Values for `Parts.outputs`."""
         if run is None:
             raise JobError("there is no run yet; train one first", code="tune-no-run")
         visitor, locale = self._ctx.owner_of(owner, request), locale_of(request)
-        found = self._evaluate(run, int(number), visitor)
+        found = self._evaluate(run, int(number), visitor, against or "")
         classes = found.classes
         return (
             self._say_result(found, locale),
@@ -56,9 +74,11 @@ class EvaluateHandlers:
         """Precision and recall where a text counts as the last class from this probability on."""
         return "" if classes is None else self._say_cut(classes, threshold, locale_of(request))
 
-    def evaluate(self, run: str, rows: int, request: gr.Request) -> dict[str, Any]:
-        """Score the base and the best checkpoint of a run on its held-out part."""
-        found = self._evaluate(run, rows, self._ctx.owner_of(None, request))
+    def evaluate(
+        self, run: str, rows: int, request: gr.Request, against: str = ""
+    ) -> dict[str, Any]:
+        """Score a run's best checkpoint and its base, or another run, on its held-out part."""
+        found = self._evaluate(run, rows, self._ctx.owner_of(None, request), against)
         return {
             "scores": {
                 name: [x if math.isfinite(x) else None for x in both]
@@ -71,10 +91,12 @@ class EvaluateHandlers:
         }
 
     # ------------------------------------------------------------------------------- in words
-    def _evaluate(self, run: str, number: int, visitor: str) -> Evaluation:
+    def _evaluate(self, run: str, number: int, visitor: str, against: str) -> Evaluation:
         step = self._tunings.best_step(run)
         number = min(max(number, 1), MOST_TESTED)
-        return self._evaluator.evaluate(run, step, number, visitor, self._ctx.slots.turn)
+        return self._evaluator.evaluate(
+            run, step, number, visitor, self._ctx.slots.turn, against=against
+        )
 
     def _say_result(self, found: Evaluation, locale: str) -> str:
         compared = found.comparison
@@ -97,7 +119,10 @@ class EvaluateHandlers:
         return {
             "corner": say(locale, "finetune.column_score"),
             "rows": rows,
-            "cols": [say(locale, f"finetune.column_{name}") for name in ("base", "tuned")],
+            "cols": [
+                found.against or say(locale, "finetune.column_base"),
+                say(locale, "finetune.column_tuned"),
+            ],
             "cells": cells,
         }
 

@@ -15,7 +15,7 @@ from components.tabs.tab import TabHead
 from components.text import locale_of
 from explorer.tuning_runs import LineageNode, TuningRuns
 
-INDENT = "\u2003"
+BRANCH = "──"  # blanks of any kind would be shown as such, or run together
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,6 @@ class LineageHandlers:
         return [{"source": n.source, "name": n.name, "depth": n.depth} for n in nodes]
 
     def _row(self, node: LineageNode, locale: str) -> list[str]:
-        branch = f"{INDENT * (2 * node.depth)}{'└ ' if node.depth else ''}"
+        branch = f"└{BRANCH * node.depth} " if node.depth else ""
         how = self._ctx.words.say(locale, f"finetune.how.{node.objective or 'there'}")
         return [branch + node.name, how, "-" if node.loss is None else f"{node.loss:.3f}"]

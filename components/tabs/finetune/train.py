@@ -9,6 +9,7 @@ from components.api import expose
 from components.context import AppContext
 from components.errors import wire
 from components.forms import Form, build_form, with_form
+from components.kit.bars import build_bar_list
 from components.kit.cards import build_note
 from components.kit.examples import build_examples
 from components.kit.line import build_line
@@ -47,6 +48,7 @@ class Parts:
     share: gr.HTML
     mask: gr.HTML
     lengths: gr.HTML
+    histogram: gr.HTML
     formula: gr.Markdown
     start: gr.Button
     status: gr.HTML
@@ -55,8 +57,9 @@ class Parts:
     def outputs(self) -> list[Any]:
         """What `TrainHandlers.plan` fills."""
         drawer = self.working
-        shown = [self.what, self.base, self.share, self.mask, self.lengths, self.formula]
+        shown: list[Any] = [self.what, self.base, self.share, self.mask, self.lengths]
         controls = [self.form.controls[name] for name in (*FIRST, *LORA, "packing")]
+        shown += [self.histogram, self.formula]
         return [*shown, *controls, drawer.facts, drawer.table, drawer.exports]
 
 
@@ -88,6 +91,7 @@ def build(ctx: AppContext) -> Parts:
             gr.HTML(t("finetune.batch"), elem_classes=["heading"])
             mask = build_mask_rows(words, elem_id="finetune-mask")
             lengths = build_line(words, elem_id="finetune-lengths", look="help")
+            histogram = build_bar_list(words, elem_id="finetune-histogram")
             formula = gr.Markdown(
                 FORMULAS["classification"], latex_delimiters=KATEX, elem_id="finetune-formula"
             )
@@ -105,6 +109,7 @@ def build(ctx: AppContext) -> Parts:
         share=share,
         mask=mask,
         lengths=lengths,
+        histogram=histogram,
         formula=formula,
         start=start,
         status=status,
@@ -148,7 +153,8 @@ def wire_panel(
     refill = with_form(on.refill, DataSettings)
     refilled = [parts.objective, *(parts.form.controls[n] for n in ("epochs", "learning_rate"))]
     given = [parts.objective, *rows.inputs]
-    wire(tab.select, refill, given, refilled, **options).then(**_plan(on, head, inputs, parts, ctx))
+    opened = wire(tab.select, refill, given, refilled, **options)
+    wire(opened.then, on.plan, inputs, parts.outputs(), **options)
     # the model in the bar at the top is the base: another one there is another base here
     for event in (ctx.model_id.change, *(c.input for c in parts.form.inputs)):
         wire(
@@ -160,24 +166,8 @@ def wire_panel(
             **options,
         )
     tried = [parts.form.controls["trains"], parts.form.controls["train_on"]]
-    wire(parts.examples.example, on.example, [], tried, queue=False, **options).then(
-        **_plan(on, head, inputs, parts, ctx)
-    )
+    chosen = wire(parts.examples.example, on.example, [], tried, queue=False, **options)
+    wire(chosen.then, on.plan, inputs, parts.outputs(), **options)
     shown = [panels, parts.status, *live.outputs(choice)]
     wire(parts.start.click, on.begin, inputs, shown, **options)
     expose(on.start_run, "finetune_start")
-
-
-def _plan(
-    on: TrainHandlers, head: TabHead, inputs: list[Any], parts: Parts, ctx: AppContext
-) -> dict[str, Any]:
-    """The plan, as what comes after another event."""
-    from components.errors import guarded
-
-    return {
-        "fn": guarded(on.plan, parts.outputs(), head.card, ctx.words),
-        "inputs": inputs,
-        "outputs": [*parts.outputs(), head.card],
-        "show_progress": "hidden",
-        "api_visibility": "private",
-    }

@@ -1,7 +1,7 @@
 """What the form of a fine-tuning does: shows the batch, counts what is trained, begins."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -113,6 +113,7 @@ class TrainHandlers:
             ),
             self._mask(batch, locale),
             self._say_lengths(batch, locale),
+            self._histogram(batch, locale),
             formula,
             *_visible(view.objective, setup),
             *self._drawer(view, batch, setup, settings, source),
@@ -194,6 +195,15 @@ class TrainHandlers:
             padding=f"{100 * batch.padding:.0f}",
         )
 
+    def _histogram(self, batch: BatchPreview, locale: str) -> dict[str, Any]:
+        names, counts = count_lengths(batch.lengths)
+        say = self._ctx.words.say
+        bars = [
+            {"label": name, "value": int(n), "note": say(locale, "finetune.length_unit")}
+            for name, n in zip(names, counts, strict=True)
+        ]
+        return {"bars": bars, "unit": "", "digits": 0}
+
     def _drawer(
         self,
         view: DataView,
@@ -202,8 +212,7 @@ class TrainHandlers:
         settings: DataSettings,
         source: str,
     ) -> tuple[Any, Any, Any]:
-        counts, edges = np.histogram(batch.lengths, bins=MOST_LENGTH_BARS)
-        rows = [f"{int(a)}-{int(b)}" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        rows, counts = count_lengths(batch.lengths)
         cells = counts.astype(np.float64)[:, None]
         facts = {
             "tensor": "input_ids",
@@ -216,6 +225,20 @@ class TrainHandlers:
         matrix = self._ctx.routes.publish(cells, row_labels=rows, column_labels=["rows"])
         python = make_tuning_snippet(setup, settings, source)
         return facts, {**table, "digits": 0}, {"csv": matrix, "png": None, "python": python}
+
+
+def count_lengths(lengths: Sequence[int]) -> tuple[list[str], np.ndarray]:
+    """Lengths in a few ranges of whole tokens: their names, and how many rows each holds.
+
+    Args:
+        lengths: Tokens of each row.
+    """
+    low, high = min(lengths), max(lengths)
+    width = -(-(high - low + 1) // MOST_LENGTH_BARS)
+    starts = list(range(low, high + 1, width))
+    places = (np.asarray(lengths) - low) // width
+    names = [f"{a}–{a + width - 1}" if width > 1 else str(a) for a in starts]
+    return names, np.bincount(places, minlength=len(starts))
 
 
 def read_forms(values: tuple[Any, ...]) -> tuple[DataSettings, TuningSetup]:

@@ -4,17 +4,17 @@ from typing import Any
 
 import gradio as gr
 
-from components.address import parse_choice, parse_integer, parse_number, parse_switch
+from components.address import parse_choice, parse_integer, parse_number, parse_picker, parse_switch
 from components.context import AppContext
 from components.errors import wire
 from components.kit.examples import build_examples
 from components.kit.page_style import build_page_style
 from components.tabs.asking import build_asking
-from components.tabs.layers import attribution, gradients, lens, losses, space, steer
+from components.tabs.layers import attribution, checkpoints, gradients, lens, losses, space, steer
 from components.tabs.tab import Tab, TabHead, build_tab_head
 from explorer.salience import METHODS
 
-PANELS = ("lens", "attribution", "gradients", "losses", "space", "steer")
+PANELS = ("lens", "checkpoints", "attribution", "gradients", "losses", "space", "steer")
 FIRST_TEXT = "The Eiffel Tower stands in the city of"
 EXAMPLE_KEYS = ("layers.example_fact", "layers.example_name", "layers.example_pattern")
 EXAMPLE_TEXTS = (
@@ -42,6 +42,8 @@ def build(ctx: AppContext) -> None:
                     asking.tabs[name] = gr.Tab(ctx.words.t(f"layers.panel.{name}"), id=name)
             with asking.tabs["lens"]:
                 lens.build(asking, position)
+            with asking.tabs["checkpoints"]:
+                checkpoints.build(asking)
             with asking.tabs["attribution"]:
                 attribution.build(asking)
             with asking.tabs["gradients"]:
@@ -61,6 +63,7 @@ def build(ctx: AppContext) -> None:
     ctx.address.register("layers", "scaled", scaled, parse_switch)
     ctx.address.register("layers", "towards", steering.towards)
     ctx.address.register("layers", "away", steering.away)
+    ctx.address.register("layers", "layer", steering.layer, parse_picker)
     for name, control in steering.form.controls.items():
         ends = parse_number(control.minimum, control.maximum)
         ctx.address.register("layers", name, control, ends)

@@ -14,7 +14,7 @@ from components.kit.number_matrix import build_number_matrix
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.working import Working, build_working
 from components.tabs.asking import NO_EXPORTS, Ask, Asking
-from components.tabs.layers.figures import heads_message, parts_message
+from components.tabs.layers.figures import heads_message, norms_message, parts_message
 from components.tabs.layers.place import place_within, say_target
 from components.text import locale_of
 from explorer.attribution import MOST_TOKENS, Attribution, compute_attribution
@@ -36,13 +36,14 @@ class Parts:
     sums: gr.HTML
     bars: gr.HTML
     heads: gr.HTML
+    norms: gr.HTML
     neurons: gr.HTML
     working: Working
 
     def outputs(self) -> list[Any]:
         """What every handler fills."""
         drawer = self.working
-        views = [self.said, self.sums, self.bars, self.heads, self.neurons]
+        views = [self.said, self.sums, self.bars, self.heads, self.norms, self.neurons]
         return [*views, drawer.facts, drawer.table, drawer.exports]
 
 
@@ -62,13 +63,17 @@ def build(asking: Asking) -> None:
     heads = build_plotly_panel(
         words, elem_id="attribution-heads", label_key="layers.heads", height=340
     )
+    gr.HTML(t("layers.norms"), elem_classes=["heading"])
+    norms = build_plotly_panel(
+        words, elem_id="attribution-norms", label_key="layers.norms", height=200
+    )
     gr.HTML(t("layers.neurons"), elem_classes=["heading"])
     neurons = build_number_matrix(words, elem_id="attribution-neurons")
     working = build_working(
         words, elem_id="attribution-working", formula=FORMULA, png="attribution-bars"
     )
     build_note(words, "layers.look_for_attribution", elem_id="attribution-note")
-    parts = Parts(said, sums, bars, heads, neurons, working)
+    parts = Parts(said, sums, bars, heads, norms, neurons, working)
     ctx, held = asking.ctx, asking.held["attribution"]
     on = AttributionHandlers(asking)
     wire(held.change, on.split, [held, ctx.owner], parts.outputs(), **asking.options)
@@ -88,7 +93,7 @@ class AttributionHandlers:
     def split(self, ask: Ask, owner: str | None, request: gr.Request) -> tuple[Any, ...]:
         """Split the logit, and show the parts."""
         if not ask.text:
-            return ("", "", None, None, None, None, None, dict(NO_EXPORTS))
+            return ("", "", *[None] * 6, dict(NO_EXPORTS))
         ctx, locale = self._ctx, locale_of(request)
         with ctx.store.lease(ask.source, ctx.owner_of(owner, request)) as loaded:
             ids = read_prompt(loaded, ask.text, most_tokens=MOST_TOKENS)
@@ -103,6 +108,7 @@ class AttributionHandlers:
             self._sums(found, locale),
             parts_message(ctx.words, locale, found),
             heads_message(ctx.words, locale, found),
+            norms_message(ctx.words, locale, found),
             self._neurons(found, locale),
             {
                 "tensor": "blocks.*.attn.z, blocks.*.ffn_out",

@@ -5,14 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from components.kit.curve_panel import Curve, curves_message
 from components.kit.plotly_panel import fresh_key, plain
 from components.text import Words
 from explorer.attribution import Attribution
+from explorer.checkpoint_lens import CheckpointLens
 from explorer.residual_space import ResidualSpace
 
 # Against, nothing, for: readable on light and dark paper, and apart for the colour-blind.
 SIGNED = ((0.0, "#c4571a"), (0.5, "rgba(128,128,128,0.10)"), (1.0, "#2f7fd0"))
 MOST_WAYS = 24  # tokens whose ways can be told apart
+MOST_STAGES = 6  # curves that can be told apart
 
 
 def write_figure(data: list[dict[str, Any]], layout: dict[str, Any]) -> str:
@@ -78,6 +81,25 @@ def heads_message(words: Words, locale: str, found: Attribution) -> str:
     return write_figure(data, layout)
 
 
+def norms_message(words: Words, locale: str, found: Attribution) -> str:
+    """Length of the stream after the embedding and after each layer."""
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": ["embed", *map(str, range(len(found.feed_forward)))],
+            "y": [round(float(v), 4) for v in found.stream_norms],
+        }
+    ]
+    layout = {
+        "uirevision": "norms",
+        "showlegend": False,
+        "xaxis": {"title": {"text": words.say(locale, "layers.axis_layer")}, "type": "category"},
+        "yaxis": {"title": {"text": words.say(locale, "layers.part_norm")}, "rangemode": "tozero"},
+    }
+    return write_figure(data, layout)
+
+
 def ways_message(words: Words, locale: str, found: ResidualSpace) -> str:
     """The way of each token through the layers, in the plane of the two largest variances."""
     data = [
@@ -127,3 +149,22 @@ def rank_message(words: Words, locale: str, stages: list[str], ranks: list[int],
         },
     }
     return write_figure(data, layout)
+
+
+def growth_message(words: Words, locale: str, lens: CheckpointLens) -> str:
+    """The followed token's probability by step, after the last layer and some of those before."""
+    last = len(lens.stages) - 1
+    places = sorted({round(last * i / (MOST_STAGES - 1)) for i in range(MOST_STAGES)})
+    curves = [
+        Curve(
+            words.say(locale, "layers.checkpoints_stage", stage=lens.stages[place]),
+            [float(step) for step in lens.steps],
+            [float(one.answer_probabilities[place]) for one in lens.lenses],
+        )
+        for place in places
+    ]
+    return curves_message(
+        curves,
+        x_title=words.say(locale, "layers.checkpoints_step"),
+        y_title=words.say(locale, "layers.axis_target", token=lens.target.label),
+    )

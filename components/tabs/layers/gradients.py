@@ -22,10 +22,17 @@ from components.token_units import sum_over_units
 from explorer.errors import ConfigError
 from explorer.inspector_snippets import make_salience_snippet
 from explorer.prompts import read_prompt
-from explorer.salience import METHODS, Salience, SalienceSettings, stream_salience
+from explorer.salience import (
+    METHODS,
+    Salience,
+    SalienceSettings,
+    SalienceStep,
+    stream_salience,
+)
 from explorer.snippets import source_file_of
 
 MOST_BARS = 40
+QUICK_S = 30.0  # what takes longer waits for the button
 FORMULA = r"""
 $$f = \ln p(w \mid e_1 \dots e_n) \qquad
 \text{gradient} \times \text{input: } e_i \cdot \frac{\partial f}{\partial e_i} \qquad
@@ -85,17 +92,22 @@ def build(asking: Asking) -> gr.Radio:
         run = gr.Button(t("layers.run"), variant="primary", elem_id="gradients-run", min_width=0)
         stop = gr.Button(t("layers.stop"), elem_id="gradients-stop", min_width=0)
     said = build_line(words, elem_id="gradients-said", look="help")
-    chips = build_token_chips(words, elem_id="gradients-chips", mode="weight", readout="popover")
-    gr.HTML(t("layers.salience_bars"), elem_classes=["heading"])
-    bars = build_bar_list(words, elem_id="gradients-bars")
-    working = build_working(words, elem_id="gradients-working", formula=FORMULA)
+    with gr.Column(elem_id="gradients-picture", elem_classes=["as-picture"], min_width=0):
+        chips = build_token_chips(
+            words, elem_id="gradients-chips", mode="weight", readout="popover"
+        )
+        gr.HTML(t("layers.salience_bars"), elem_classes=["heading"])
+        bars = build_bar_list(words, elem_id="gradients-bars")
+    working = build_working(
+        words, elem_id="gradients-working", formula=FORMULA, png="gradients-picture"
+    )
     build_note(words, "layers.look_for_gradients", elem_id="gradients-note")
     parts = Parts(method, run, stop, said, chips, bars, working, gr.State(None))
     ctx, held, options = asking.ctx, asking.held["gradients"], asking.options
     on = GradientHandlers(asking)
-    events = [held.change, method.input, run.click]
     inputs = [held, method, parts.measured, ctx.owner]
-    wire(events, on.measure, inputs, parts.outputs(), **options)
+    wire([held.change, method.input], on.begin, inputs, parts.outputs(), **options)
+    wire(run.click, on.measure, inputs, parts.outputs(), **options)
     wire(stop.click, asking.stopper("gradients"), [], [], queue=False, **options)
     expose(on.layers_salience, "layers_salience")
     return method
@@ -112,6 +124,23 @@ class GradientHandlers:
         self._asking = asking
         self._ctx = asking.ctx
 
+    def begin(
+        self,
+        ask: Ask,
+        method: str,
+        measured: Measured | None,
+        owner: str | None,
+        request: gr.Request,
+    ) -> Iterator[tuple[Any, ...]]:
+        """Measure if that is quick; else say how long it takes, and leave it to the visitor."""
+        for step in self._steps(ask, method, owner, request):
+            if step.result is None and step.done == 0 and step.seconds_left > QUICK_S:
+                yield (self._announce(step, "layers.takes_long", request), *self._nothing())
+                return
+            yield self._report(step, ask, measured, request)
+        if not ask.text:
+            yield ("", *self._nothing())
+
     def measure(
         self,
         ask: Ask,
@@ -121,30 +150,44 @@ class GradientHandlers:
         request: gr.Request,
     ) -> Iterator[tuple[Any, ...]]:
         """Measure, saying first how long it will take, then how far it is."""
+        for step in self._steps(ask, method, owner, request):
+            yield self._report(step, ask, measured, request)
         if not ask.text:
-            empty = {"units": [], "more": 0, "total": 0}
-            yield ("", empty, None, None, None, dict(NO_EXPORTS), None)
+            yield ("", *self._nothing())
+
+    def _steps(
+        self, ask: Ask, method: str, owner: str | None, request: gr.Request
+    ) -> Iterator[SalienceStep]:
+        if not ask.text:
             return
-        ctx, locale = self._ctx, locale_of(request)
+        ctx = self._ctx
         with (
             self._asking.working("gradients", request) as turn,
             ctx.store.lease(ask.source, ctx.owner_of(owner, request)) as loaded,
         ):
             ids = read_prompt(loaded, ask.text)
-            for step in stream_salience(
-                loaded,
-                ids,
-                read_method(method),
-                position=place_within(ask, ids),
-                target=ask.target,
-                turn=turn,
-            ):
-                if step.result is None:
-                    left = short_duration(step.seconds_left)
-                    going = {"done": step.done, "total": step.total, "left": left}
-                    yield (ctx.words.say(locale, "layers.measuring", **going), *[gr.skip()] * 6)
-        assert step.result is not None
-        yield self._show(ask, step.result, _add(measured, ask, step.result), locale)
+            place, settings = place_within(ask, ids), read_method(method)
+            yield from stream_salience(
+                loaded, ids, settings, position=place, target=ask.target, turn=turn
+            )
+
+    def _report(
+        self, step: SalienceStep, ask: Ask, measured: Measured | None, request: gr.Request
+    ) -> tuple[Any, ...]:
+        if step.result is None:
+            return (self._announce(step, "layers.measuring", request), *[gr.skip()] * 6)
+        found = step.result
+        return self._show(ask, found, _add(measured, ask, found), locale_of(request))
+
+    def _announce(self, step: SalienceStep, key: str, request: gr.Request) -> str:
+        left = short_duration(step.seconds_left)
+        going = {"done": step.done, "total": step.total, "left": left}
+        return self._ctx.words.say(locale_of(request), key, **going)
+
+    def _nothing(self) -> tuple[Any, ...]:
+        """Values for all outputs but the first."""
+        empty = {"units": [], "more": 0, "total": 0}
+        return (empty, None, None, None, dict(NO_EXPORTS), None)
 
     def layers_salience(
         self,
@@ -196,7 +239,7 @@ class GradientHandlers:
                 "test": "tests/explorer/test_inspector_texts.py",
             },
             self._table(found, measured, locale),
-            {"csv": self._publish(found, measured), "png": None, "python": snippet},
+            {"csv": self._publish(found, measured), "png": "gradients-picture", "python": snippet},
             measured,
         )
 

@@ -1,6 +1,5 @@
 """The panel "lens": what the model would say if it stopped after each layer."""
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from components.kit.working import Working, build_working
 from components.tabs.asking import NO_EXPORTS, Ask, Asking
 from components.tabs.layers.figures import rank_message
 from components.tabs.layers.place import place_within, say_target
+from components.tabs.layers.rows import join_lines, write_head, write_row
 from components.text import locale_of
 from explorer.inspector_snippets import make_lens_snippet
 from explorer.lens_grid import MOST_TOKENS, LensGrid, LensLayer, stream_lens_grid
@@ -95,7 +95,7 @@ class LensHandlers:
             yield ("", "", None, None, None, dict(NO_EXPORTS))
             return
         ctx, locale = self._ctx, locale_of(request)
-        shown_at, lens, lines = time.monotonic() - EVERY_S + FIRST_S, None, [""]
+        shown_at, lens, lines = time.monotonic() - EVERY_S + FIRST_S, None, list[str]()
         with (
             self._asking.working("lens", request) as turn,
             ctx.store.lease(ask.source, ctx.owner_of(owner, request)) as loaded,
@@ -104,13 +104,13 @@ class LensHandlers:
             for lens in stream_lens_grid(
                 loaded, ids, position=place_within(ask, ids), target=ask.target, turn=turn
             ):
-                lines[0] = make_head(lens, ctx.words.say(locale, "layers.layer"))
+                head = make_head(lens, ctx.words.say(locale, "layers.layer"))
                 lines.append(make_line(lens.layers[-1]))
                 if time.monotonic() - shown_at >= EVERY_S:
                     shown_at = time.monotonic()
-                    yield (gr.skip(), "\n".join(lines), *[gr.skip()] * 4)
+                    yield (gr.skip(), join_lines(head, lines), *[gr.skip()] * 4)
         assert lens is not None
-        yield (self._say(lens, locale), "\n".join(lines), *self._rest(ask, lens, locale))
+        yield (self._say(lens, locale), join_lines(head, lines), *self._rest(ask, lens, locale))
 
     def layers_lens(
         self, text: str, request: gr.Request, position: int = -1, target: str = ""
@@ -210,22 +210,15 @@ class LensHandlers:
 
 def make_head(lens: LensGrid, corner: str) -> str:
     """First line of the grid's value."""
-    head = {
-        "cols": list(lens.labels),
-        "corner": corner,
-        "stages": lens.n_stages,
-        "at": lens.position,
-    }
-    return json.dumps(head, ensure_ascii=False)
+    return write_head(lens.labels, corner, n_rows=lens.n_stages, at=lens.position)
 
 
 def make_line(layer: LensLayer) -> str:
     """One row of the grid's value."""
-    line = {
-        "s": layer.stage,
-        "t": [labels[0] for labels in layer.top_labels],
-        "p": [round(float(p), 4) for p in layer.top_probabilities[:, 0]],
-        "r": (layer.target_ranks + 1).tolist(),
-        "e": [round(float(e), 3) for e in layer.entropies_nats],
-    }
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+    return write_row(
+        layer.stage,
+        [labels[0] for labels in layer.top_labels],
+        layer.top_probabilities[:, 0],
+        layer.target_ranks,
+        layer.entropies_nats,
+    )

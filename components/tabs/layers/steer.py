@@ -72,13 +72,16 @@ def build(asking: Asking) -> Parts:
         )
         stop = gr.Button(t("layers.stop"), elem_id="steer-stop", min_width=0)
     said = build_line(words, elem_id="steer-said", look="help")
-    gr.HTML(t("layers.steer.plain"), elem_classes=["heading"])
-    plain = build_token_chips(words, elem_id="steer-plain", mode="probability", readout="popover")
-    gr.HTML(t("layers.steer.steered"), elem_classes=["heading"])
-    steered = build_token_chips(
-        words, elem_id="steer-steered", mode="probability", readout="popover"
-    )
-    working = build_working(words, elem_id="steer-working", formula=FORMULA)
+    with gr.Column(elem_id="steer-texts", elem_classes=["as-picture"], min_width=0):
+        gr.HTML(t("layers.steer.plain"), elem_classes=["heading"])
+        plain = build_token_chips(
+            words, elem_id="steer-plain", mode="probability", readout="popover"
+        )
+        gr.HTML(t("layers.steer.steered"), elem_classes=["heading"])
+        steered = build_token_chips(
+            words, elem_id="steer-steered", mode="probability", readout="popover"
+        )
+    working = build_working(words, elem_id="steer-working", formula=FORMULA, png="steer-texts")
     build_note(words, "layers.look_for_steer", elem_id="steer-note")
     parts = Parts(towards, away, layer, form, run, stop, said, plain, steered, working)
     ctx, held, options = asking.ctx, asking.held["steer"], asking.options
@@ -153,7 +156,7 @@ class SteerHandlers:
                 "test": "tests/explorer/test_inspector_texts.py",
             },
             make_written_table(ctx.words, locale, names, [found.plain, found.steered]),
-            {"csv": self._publish(found), "png": None, "python": snippet},
+            {"csv": self._publish(found), "png": "steer-texts", "python": snippet},
         )
 
     def layers_steer(

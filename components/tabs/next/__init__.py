@@ -4,7 +4,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.address import parse_choice, parse_number, parse_switch
+from components.address import parse_choice, parse_number, parse_picker, parse_switch
 from components.context import AppContext
 from components.errors import wire
 from components.forms import Form, build_form
@@ -62,7 +62,7 @@ def build(ctx: AppContext) -> None:
             with asking.tabs["beam"]:
                 width = beam.build(asking, dials.controls["seed"])
             with asking.tabs["step"]:
-                step.build(asking, dials)
+                steps = step.build(asking, dials)
             with asking.tabs["game"]:
                 game_text = game.build(asking, dials.controls["seed"])
     asking.wire({"text": text, "chat": chat, "logits": typed})
@@ -74,6 +74,8 @@ def build(ctx: AppContext) -> None:
     ctx.address.register("next", "draws", n_draws, parse_number(10, 10_000))
     ctx.address.register("next", "change", pair["change"], parse_choice(list(pairs.CHANGES)))
     ctx.address.register("next", "length", pair["length"], parse_number(1, 100))
+    ctx.address.register("next", "speed", steps.speed, step.parse_speed)
+    ctx.address.register("next", "layer", steps.layer, parse_picker)
     ctx.address.register("next", "game", game_text)
     for name, control in {**dials.controls, **width.controls}.items():
         ends = parse_number(control.minimum, control.maximum)

@@ -57,6 +57,7 @@ def build(asking: Asking, seed: Any) -> Form:
     words, t = asking.ctx.words, asking.ctx.words.t
     with gr.Row(elem_classes=["panel-controls"]):
         form = build_form(words, BeamSettings, prefix="next.beam", elem_id="beam")
+    with gr.Row(elem_classes=["button-row"]):
         run = gr.Button(t("next.search"), variant="primary", elem_id="beam-run", min_width=0)
         stop = gr.Button(t("next.stop"), elem_id="beam-stop", min_width=0)
     said = build_line(words, elem_id="beam-said", look="help")

@@ -87,11 +87,16 @@ def build(asking: Asking, dials: Form) -> dict[str, Any]:
         run = gr.Button(t("next.write"), variant="primary", elem_id="pair-run", min_width=0)
         stop = gr.Button(t("next.stop"), elem_id="pair-stop", min_width=0)
     said = build_line(words, elem_id="pair-said", look="help")
-    gr.HTML(t("next.pair_first"), elem_classes=["heading"])
-    first = build_token_chips(words, elem_id="pair-first", mode="probability", readout="popover")
-    gr.HTML(t("next.pair_second"), elem_classes=["heading"])
-    second = build_token_chips(words, elem_id="pair-second", mode="probability", readout="popover")
-    working = build_working(words, elem_id="pair-working", formula=FORMULA)
+    with gr.Column(elem_id="pair-texts", elem_classes=["as-picture"], min_width=0):
+        gr.HTML(t("next.pair_first"), elem_classes=["heading"])
+        first = build_token_chips(
+            words, elem_id="pair-first", mode="probability", readout="popover"
+        )
+        gr.HTML(t("next.pair_second"), elem_classes=["heading"])
+        second = build_token_chips(
+            words, elem_id="pair-second", mode="probability", readout="popover"
+        )
+    working = build_working(words, elem_id="pair-working", formula=FORMULA, png="pair-texts")
     build_note(words, "next.look_for_pairs", elem_id="pair-note")
     _wire(asking, dials, Parts(change, length, run, stop, said, first, second, working))
     return {"change": change, "length": length}
@@ -156,7 +161,7 @@ class PairHandlers:
             *chips,
             {"tensor": "logits", "file": source_file_of(stream_pair)},
             make_written_table(ctx.words, locale, names, [pair.first, pair.second]),
-            {"csv": self._publish(pair), "png": None, "python": snippet},
+            {"csv": self._publish(pair), "png": "pair-texts", "python": snippet},
         )
 
     def next_pair(

@@ -1,5 +1,6 @@
 """The panel "step": write a token, look at it, go back, put another in its place."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from components.kit.number_matrix import build_number_matrix
 from components.kit.pickers import build_picker
 from components.kit.working import Working, build_working
 from components.tabs.asking import Asking
-from components.tabs.next.step_handlers import StepHandlers
+from components.tabs.next.step_handlers import Scene, StepHandlers, Values, with_scene
 from explorer.next_token import SamplingSettings
 
 FORMULA = r"""
@@ -52,8 +53,19 @@ class Parts:
         return [*views, drawer.facts, drawer.table, drawer.exports, self.clock, self.walk]
 
 
-def build(asking: Asking, dials: Form) -> None:
-    """Build the panel and connect its events.
+def parse_speed(value: str) -> float:
+    """Take one of the speeds.
+
+    Raises:
+        ValueError: It is none of them.
+    """
+    if float(value) not in SPEEDS:
+        raise ValueError(f"{value!r} is none of {SPEEDS}")
+    return float(value)
+
+
+def build(asking: Asking, dials: Form) -> Parts:
+    """Build the panel and connect its events; returns its parts.
 
     Args:
         asking: The question of the tab.
@@ -106,17 +118,18 @@ def build(asking: Asking, dials: Form) -> None:
         walk=gr.State(None),
     )
     _wire(asking, dials, parts)
+    return parts
 
 
 def _wire(asking: Asking, dials: Form, parts: Parts) -> None:
     ctx, held, options = asking.ctx, asking.held["step"], asking.options
     on = StepHandlers(asking)
-    inputs = [held, parts.walk, parts.layer, ctx.owner, *dials.inputs]
+    inputs = [held, parts.walk, parts.layer, parts.word, ctx.owner, *dials.inputs]
     outputs = parts.outputs()
 
-    def connect(event: Any, handler: Any, *more: Any, **extra: Any) -> None:
-        given = [*more, *inputs]
-        wire(event, with_form(handler, SamplingSettings), given, outputs, **{**options, **extra})
+    def connect(event: Any, handler: Callable[[Scene], Values], **extra: Any) -> None:
+        taken = with_form(with_scene(handler), SamplingSettings)
+        wire(event, taken, inputs, outputs, **{**options, **extra})
 
     connect(held.change, on.begin)
     connect(parts.buttons["next"].click, on.write)
@@ -125,7 +138,7 @@ def _wire(asking: Asking, dials: Form, parts: Parts) -> None:
     connect(parts.buttons["rewind"].click, on.rewind)
     connect(parts.chips.token_click, on.look)
     connect(parts.bars.pick, on.force)
-    connect(parts.word.submit, on.force_word, parts.word)
+    connect(parts.word.submit, on.force_word)
     connect(parts.layer.pick, on.refresh)
     wire(parts.buttons["play"].click, on.play, [parts.speed], [parts.clock], **options)
     wire(parts.speed.change, on.change_speed, [parts.speed], [parts.clock], **options)

@@ -1,5 +1,7 @@
 """Handlers of the panel "step"."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import gradio as gr
@@ -16,168 +18,135 @@ from explorer.next_token import SamplingSettings, trace_next_token
 from explorer.snippets import source_file_of
 from explorer.step_through import Look, Walk, begin_walk, choose_next, look_at
 
+Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """What an event of the panel finds.
+
+    Args:
+        ask: The question of the tab.
+        walk: The text so far; None before there is one.
+        layer: Value of the picker: whose attention is shown.
+        word: What is typed to be put at the place.
+        owner: Whose it is.
+        request: The visitor's.
+        settings: The dials.
+        data: What came with the event.
+    """
+
+    ask: Ask
+    walk: Walk | None = None
+    layer: Any = None
+    word: str = ""
+    owner: str | None = None
+    request: gr.Request
+    settings: SamplingSettings
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def with_scene(handler: Callable[[Scene], Values]) -> Callable[..., Values]:
+    """Let a handler of a `Scene` take its parts one by one, as Gradio gives them.
+
+    Args:
+        handler: Gives values for `Parts.outputs`.
+    """
+
+    def call(
+        event: gr.EventData,
+        ask: Ask,
+        walk: Walk | None,
+        layer: Any,
+        word: str,
+        owner: str | None,
+        request: gr.Request,
+        settings: SamplingSettings,
+    ) -> Values:
+        data = event._data or {}
+        return handler(
+            Scene(
+                ask=ask,
+                walk=walk,
+                layer=layer,
+                word=word,
+                owner=owner,
+                request=request,
+                settings=settings,
+                data=data,
+            )
+        )
+
+    return call
+
 
 class StepHandlers:
-    """Handlers of the panel's events; most fill `Parts.outputs`.
+    """Handlers of the panel's events; those of a `Scene` fill `Parts.outputs`.
 
     Args:
         asking: The question of the tab.
     """
 
     def __init__(self, asking: Asking) -> None:
-        self._asking = asking
         self._ctx = asking.ctx
 
-    # Each of these takes the question, the walk, the layer of the attention, whose it is, and the
-    # dials in the end.
-
-    def begin(
-        self,
-        ask: Ask,
-        walk: Walk | None,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-    ) -> tuple[Any, ...]:
+    def begin(self, scene: Scene) -> Values:
         """Start at the end of a new prompt."""
-        if not ask.text:
-            empty = {"units": [], "more": 0, "total": 0}
-            pause = gr.Timer(active=False)
-            skipped = gr.skip()
-            return (
-                "",
-                empty,
-                empty,
-                None,
-                None,
-                skipped,
-                None,
-                None,
-                dict(NO_EXPORTS),
-                pause,
-                None,
-            )
-        with self._lease(ask, owner, request) as loaded:
-            fresh = begin_walk(loaded, ask.text, chat=ask.chat)
-        return self._show(ask, fresh, layer, owner, request, settings, playing=False)
+        if not scene.ask.text:
+            return self._nothing()
+        with self._lease(scene) as loaded:
+            fresh = begin_walk(loaded, scene.ask.text, chat=scene.ask.chat)
+        return self._show(scene, fresh, playing=False)
 
-    def write(
-        self,
-        ask: Ask,
-        walk: Walk | None,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-    ) -> tuple[Any, ...]:
+    def write(self, scene: Scene) -> Values:
         """Choose the next token: behind the last, wherever one is looking."""
+        walk = scene.walk
         if walk is None or walk.ended:
             return self._stay()
-        with self._lease(ask, owner, request) as loaded:
+        with self._lease(scene) as loaded:
             at_end = walk.go_to(len(walk.written))
             look = look_at(loaded, at_end, turn=self._ctx.slots.turn)
-            token = choose_next(look, at_end, settings)
+            token = choose_next(look, at_end, scene.settings)
             walk = at_end.force(token, tuple(loaded.stop_ids))
-        return self._show(ask, walk, layer, owner, request, settings, playing=not walk.ended)
+        return self._show(scene, walk, playing=not walk.ended)
 
-    def tick(
-        self,
-        ask: Ask,
-        walk: Walk | None,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-    ) -> tuple[Any, ...]:
+    def tick(self, scene: Scene) -> Values:
         """Playing: the next token, until the model ends the text."""
-        if walk is None or walk.ended:
+        if scene.walk is None or scene.walk.ended:
             return (*self._stay()[:-2], gr.Timer(active=False), gr.skip())
-        return self.write(ask, walk, layer, owner, request, settings)
+        return self.write(scene)
 
-    def rewind(
-        self,
-        ask: Ask,
-        walk: Walk | None,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-    ) -> tuple[Any, ...]:
+    def rewind(self, scene: Scene) -> Values:
         """Drop the token that is looked at, and all after it; at the end drop the last."""
+        walk = scene.walk
         if walk is None:
             return self._stay()
         if walk.at == len(walk.written):
             walk = walk.go_to(walk.at - 1)
-        return self._show(ask, walk.rewind(), layer, owner, request, settings, playing=False)
+        return self._show(scene, walk.rewind(), playing=False)
 
-    def look(
-        self,
-        event: gr.EventData,
-        ask: Ask,
-        walk: Walk | None,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-    ) -> tuple[Any, ...]:
+    def look(self, scene: Scene) -> Values:
         """Look at a token of the text; one of the prompt counts as the first that was written."""
+        walk = scene.walk
         if walk is None:
             return self._stay()
-        with self._lease(ask, owner, request) as loaded:
+        with self._lease(scene) as loaded:
             units = look_at(loaded, walk, turn=self._ctx.slots.turn).units
-        index = int(event._data["index"])
+        index = int(scene.data["index"])
         first = last_token_of(units, index) - len(units[index].ids) + 1
-        walk = walk.go_to(first - len(walk.prompt))
-        return self._show(ask, walk, layer, owner, request, settings, playing=False)
+        return self._show(scene, walk.go_to(first - len(walk.prompt)), playing=False)
 
-    def force(
-        self,
-        event: gr.EventData,
-        ask: Ask,
-        walk: Walk | None,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-    ) -> tuple[Any, ...]:
+    def force(self, scene: Scene) -> Values:
         """Put the clicked candidate where one is looking."""
-        if walk is None:
-            return self._stay()
-        with self._lease(ask, owner, request) as loaded:
-            walk = walk.force(int(event._data["id"]), tuple(loaded.stop_ids))
-        return self._show(ask, walk, layer, owner, request, settings, playing=False)
+        return self._force(scene, lambda loaded: int(scene.data["id"]))
 
-    def force_word(
-        self,
-        word: str,
-        ask: Ask,
-        walk: Walk | None,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-    ) -> tuple[Any, ...]:
+    def force_word(self, scene: Scene) -> Values:
         """Put the first token of a typed word where one is looking."""
-        if walk is None:
-            return self._stay()
-        with self._lease(ask, owner, request) as loaded:
-            walk = walk.force(find_target(loaded, word).id, tuple(loaded.stop_ids))
-        return self._show(ask, walk, layer, owner, request, settings, playing=False)
+        return self._force(scene, lambda loaded: find_target(loaded, scene.word).id)
 
-    def refresh(
-        self,
-        ask: Ask,
-        walk: Walk | None,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-    ) -> tuple[Any, ...]:
+    def refresh(self, scene: Scene) -> Values:
         """Show the same place again, with another layer's attention."""
-        if walk is None:
-            return self._stay()
-        return self._show(ask, walk, layer, owner, request, settings, playing=None)
+        return self._stay() if scene.walk is None else self._show(scene, scene.walk, playing=None)
 
     def play(self, speed: float) -> Any:
         """Write on, so many tokens a second."""
@@ -213,37 +182,41 @@ class StepHandlers:
         chosen = look.probabilities[len(walk.prompt) :]
         return {"text": said, "ids": list(walk.written), "probabilities": chosen.tolist()}
 
-    def _lease(self, ask: Ask, owner: str | None, request: gr.Request) -> Any:
-        return self._ctx.store.lease(ask.source, self._ctx.owner_of(owner, request))
+    def _force(self, scene: Scene, token_of: Callable[[Any], int]) -> Values:
+        if scene.walk is None:
+            return self._stay()
+        with self._lease(scene) as loaded:
+            walk = scene.walk.force(token_of(loaded), tuple(loaded.stop_ids))
+        return self._show(scene, walk, playing=False)
 
-    def _stay(self) -> tuple[Any, ...]:
+    def _lease(self, scene: Scene) -> Any:
+        owner = self._ctx.owner_of(scene.owner, scene.request)
+        return self._ctx.store.lease(scene.ask.source, owner)
+
+    def _stay(self) -> Values:
         return (gr.skip(),) * 11
 
-    def _show(
-        self,
-        ask: Ask,
-        walk: Walk,
-        layer: Any,
-        owner: str | None,
-        request: gr.Request,
-        settings: SamplingSettings,
-        *,
-        playing: bool | None,
-    ) -> tuple[Any, ...]:
+    def _nothing(self) -> Values:
+        empty = {"units": [], "more": 0, "total": 0}
+        views = ("", empty, empty, None, None, gr.skip())
+        return (*views, None, None, dict(NO_EXPORTS), gr.Timer(active=False), None)
+
+    def _show(self, scene: Scene, walk: Walk, *, playing: bool | None) -> Values:
         """Values for `Parts.outputs`; `playing` False stops the clock, True and None leave it."""
+        layer, ask = scene.layer, scene.ask
         chosen = int(layer["index"]) if isinstance(layer, dict) and layer.get("count") else -1
-        with self._lease(ask, owner, request) as loaded:
+        with self._lease(scene) as loaded:
             n_layers = loaded.config.n_layers
             look = look_at(loaded, walk, layer=min(chosen, n_layers - 1), turn=self._ctx.slots.turn)
-        locale = locale_of(request)
+        locale = locale_of(scene.request)
         kept = self._ctx.results.put(look.given)
-        found = trace_next_token(look.given, settings)
-        snippet = make_walk_snippet(ask.source, ask.text, ask.chat, settings, walk)
+        found = trace_next_token(look.given, scene.settings)
+        snippet = make_walk_snippet(ask.source, ask.text, ask.chat, scene.settings, walk)
         return (
             self._say(walk, look, locale),
             make_chips(look),
             make_reads(look),
-            {"id": kept, "settings": vars(settings)},
+            {"id": kept, "settings": vars(scene.settings)},
             self._lens(look, locale),
             {"index": look.layer, "count": n_layers},
             {
@@ -267,7 +240,8 @@ class StepHandlers:
             else say(locale, "next.step.ended" if walk.ended else "next.step.open")
         )
         cache = say(locale, "next.step.cache", n=look.position, size=short_bytes(look.cache_bytes))
-        return f"{where} · {there} · {cache}"
+        part = [] if look.part is None else [say(locale, f"next.step.{look.part}")]
+        return " · ".join([where, there, *part, cache])
 
     def _lens(self, look: Look, locale: str) -> dict[str, Any]:
         say, n_top = self._ctx.words.say, look.lens_probabilities.shape[1]

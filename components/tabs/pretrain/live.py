@@ -117,7 +117,13 @@ def _build_button(ctx: AppContext, name: str, tab: str) -> gr.Button:
 
 
 def wire_panel(
-    ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice, tab: str = "pretrain"
+    ctx: AppContext,
+    head: TabHead,
+    parts: Parts,
+    choice: RunChoice,
+    tab: str = "pretrain",
+    *,
+    api: str = "",
 ) -> RunHandlers:
     """Connect the panel's events.
 
@@ -127,6 +133,7 @@ def wire_panel(
         parts: What `build` gave.
         choice: The run that is looked at.
         tab: The tab that it stands in.
+        api: What the names of its API begin with; the tab where it is empty.
     """
     on = RunHandlers(ctx, tab)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
@@ -145,13 +152,13 @@ def wire_panel(
         windows.wire_part(ctx, head, parts.batch, choice)
     wire(parts.open.click, on.open_newest, known, [ctx.wanted_model], **options)
     for function, api_name in (
-        (on.start_run, f"{tab}_resume"),
-        (on.pause_run, f"{tab}_pause"),
-        (on.stop_run, f"{tab}_stop"),
-        (on.list_runs, f"{tab}_runs"),
-        (on.read_run, f"{tab}_run"),
-        (on.rename_run, f"{tab}_rename"),
-        (on.delete_run, f"{tab}_delete"),
+        (on.start_run, f"{api or tab}_resume"),
+        (on.pause_run, f"{api or tab}_pause"),
+        (on.stop_run, f"{api or tab}_stop"),
+        (on.list_runs, f"{api or tab}_runs"),
+        (on.read_run, f"{api or tab}_run"),
+        (on.rename_run, f"{api or tab}_rename"),
+        (on.delete_run, f"{api or tab}_delete"),
     ):
         expose(function, api_name)
     return on

@@ -38,6 +38,11 @@ $$\text{decode}(\text{encode}(x)) = x \quad \text{for every text } x \text{ only
 """
 MOST_UNITS = 200
 MOST_SHOWN = 500  # characters of a text that comes back
+# Shorter than in a card: the title above names the tokenizer already.
+FAILURES = {
+    "words-unknown": "tokens.before.fails_words",
+    "tokenizer-character-unknown": "tokens.before.fails_characters",
+}
 MARKS = ("<|unk|>", "<|endoftext|>")
 
 
@@ -165,6 +170,9 @@ class BeforeHandlers:
         """What comes back, or why nothing does."""
         say = self._ctx.words.say
         if trip.error is not None:
+            key = FAILURES.get(str(trip.error.code))
+            if key is not None:
+                return say(locale, key, **trip.error.facts)
             return make_error_card(self._ctx.words, locale, trip.error)["text"]
         key = "exact" if trip.is_exact else "lost"
         return say(locale, f"tokens.before.{key}", text=_cut(trip.decoded), n=trip.n_unknown)

@@ -48,7 +48,8 @@ def build_choice(ctx: AppContext) -> TokenizerChoice:
         ctx: The page's context.
     """
     t = ctx.words.t
-    choices = [(t("tokens.of_model"), MODEL), *((name, name) for name in list_named())]
+    here = list_named()
+    choices = [(t("tokens.of_model"), MODEL), *((name, name) for name in here)]
     common: dict[str, Any] = {"choices": choices, "allow_custom_value": True}
     with gr.Row(elem_classes=["tokenizer-choice"]):
         one = gr.Dropdown(
@@ -67,7 +68,7 @@ def build_choice(ctx: AppContext) -> TokenizerChoice:
             min_width=0,
         )
     several = gr.Dropdown(
-        value=[value for _, value in choices[:3]],
+        value=[MODEL, *here][:3],
         multiselect=True,
         max_choices=MOST_COMPARED,
         label=t("tokens.compare.several"),
@@ -121,12 +122,20 @@ class ChoiceHandlers:
 
 
 def list_choices(ctx: AppContext, owner: str | None, request: gr.Request) -> list[tuple[str, str]]:
-    """Label and value of every tokenizer that this visitor may choose by name."""
+    """Label and value of every tokenizer that this visitor may choose by name.
+
+    Of an encoding whose file is not here, choosing it says what to do.
+    """
+    say, locale = ctx.words.say, locale_of(request)
     kept = ctx.runs.tokenizers.list(ctx.owner_of(owner, request))
+    here = list_named()
+    uploaded = [one.name for one in kept]
+    missing = [name for name in NAMED if name not in (*here, *uploaded)]
     return [
-        (ctx.words.say(locale_of(request), "tokens.of_model"), MODEL),
-        *((name, name) for name in list_named()),
+        (say(locale, "tokens.of_model"), MODEL),
+        *((name, name) for name in here),
         *((f"{one.name} ({one.vocab_size:,})", one.source) for one in kept),
+        *((say(locale, "tokens.not_here", name=name), name) for name in missing),
     ]
 
 

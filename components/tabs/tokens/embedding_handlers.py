@@ -228,7 +228,6 @@ class EmbeddingHandlers:
                 y=found.points[:, 1].tolist(),
                 mode="markers+text",
                 text=names,
-                textposition="top center",
                 hovertext=[f"{name} (id {i})" for name, i in zip(names, found.ids, strict=True)],
                 hoverinfo="text",
             )
@@ -237,6 +236,7 @@ class EmbeddingHandlers:
         figure.update_layout(
             hovermode="closest",
             showlegend=False,
+            meta={"places": True},
             **{f"{axis}axis_title": title for axis, title in zip("xy", titles, strict=True)},
         )
         return figure

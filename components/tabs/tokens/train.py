@@ -50,6 +50,7 @@ class Parts:
     form: Form
     examples: gr.HTML
     begin: gr.Button
+    stop: gr.Button
     status: gr.HTML
     stepper: gr.HTML
     said: gr.HTML
@@ -66,7 +67,7 @@ class Parts:
         """What `TrainHandlers.train` fills."""
         drawer = [self.working.facts, self.working.table, self.working.exports]
         shown = [self.status, self.stepper, self.said, self.bars, self.curve]
-        return [*shown, *drawer, self.result]
+        return [*shown, *drawer, self.result, self.stop]
 
 
 def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) -> None:
@@ -92,6 +93,9 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
                     elem_id="train-begin",
                     min_width=0,
                 )
+                stop = gr.Button(
+                    words.t("tokens.train.stop"), visible=False, elem_id="train-stop", min_width=0
+                )
             status = build_line(words, elem_id="train-status", look="help")
             stepper = build_stepper(words, elem_id="train-stepper")
             said = build_line(words, elem_id="train-said", look="heading")
@@ -107,8 +111,8 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
     build_note(words, "tokens.train.look_for", elem_id="train-note")
     result = gr.State(None)
     parts = Parts(
-        text_choice, text, upload, form, examples, begin, status, stepper, said, bars, curve, name,
-        keep, download, kept, working, result,
+        text_choice, text, upload, form, examples, begin, stop, status, stepper, said, bars, curve,
+        name, keep, download, kept, working, result,
     )  # fmt: skip
     _wire(ctx, head, parts, choice)
     # who comes for the first time sees the small example, not an empty picture
@@ -172,6 +176,7 @@ def _wire(ctx: AppContext, head: TabHead, parts: Parts, choice: TokenizerChoice)
     train = with_form(on.train, BpeSetup)
     inputs = [*source, ctx.owner, *parts.form.inputs]
     wire(parts.begin.click, train, inputs, parts.outputs(), **options)
+    wire(parts.stop.click, on.stop, [], [], queue=False, **options)
     wire(
         parts.stepper.step,
         on.step,

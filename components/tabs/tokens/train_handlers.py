@@ -15,9 +15,10 @@ from components.tabs.tokens.choice import list_choices
 from components.tabs.tokens.drawer import Numbers, fill_drawer
 from components.text import locale_of
 from explorer.datasets.text import read_text
-from explorer.errors import ConfigError, TokenizerError
+from explorer.errors import ConfigError, Stopped, TokenizerError
 from explorer.tokenizer_lab.bpe_training import (
     MAX_TEXT_BYTES,
+    BpeProgress,
     BpeSetup,
     BpeTraining,
     train_recorded,
@@ -84,21 +85,30 @@ class TrainHandlers:
         settings: BpeSetup,
     ) -> Iterator[tuple[Any, ...]]:
         """Train, and show the last step."""
-        locale, say = locale_of(request), self._ctx.words.say
+        locale, idle = locale_of(request), gr.Button(visible=False)
         nothing = [gr.skip()] * 8
-        yield say(locale, "tokens.train.counting"), *nothing
-        reported = time.monotonic()
-        content = _read_source(source, text, upload)
+        told = self._ctx.words.say(locale, "tokens.train.reading")
+        yield told, *nothing, gr.Button(visible=True)
+        reported = 0.0
         try:
-            for step in train_steps(content, settings):
-                if isinstance(step, BpeTraining):
-                    yield self._show(step, content, source, settings, locale)
-                elif time.monotonic() - reported > REPORT_EVERY_S:
-                    reported = time.monotonic()
-                    yield say(locale, "tokens.train.joining", step=f"{step:,}"), *nothing
+            with self._ctx.stops.armed(_work_of(request)) as switch:
+                content = _read_source(source, text, upload)
+                for step in train_steps(content, settings, cancelled=switch.is_set):
+                    if isinstance(step, BpeTraining):
+                        yield *self._show(step, content, source, settings, locale), idle
+                    elif time.monotonic() - reported > REPORT_EVERY_S or step.done == 0:
+                        reported = time.monotonic()
+                        told = self._say_progress(step, locale)
+                        yield told, *nothing, gr.skip()
+        except Stopped:
+            yield self._ctx.words.say(locale, "tokens.train.ended", at=told), *nothing, idle
         except Exception:
-            yield "", *nothing
+            yield "", *nothing, idle
             raise
+
+    def stop(self, request: gr.Request) -> None:
+        """Stop the training; what was learnt before stays on the page."""
+        self._ctx.stops.stop(_work_of(request))
 
     def step(
         self, stepper: dict[str, Any] | None, result: str | None, request: gr.Request
@@ -172,6 +182,15 @@ class TrainHandlers:
             self._curve(training, locale),
             *drawer,
             self._ctx.results.put(training),
+        )
+
+    def _say_progress(self, step: BpeProgress, locale: str) -> str:
+        return self._ctx.words.say(
+            locale,
+            f"tokens.train.{step.phase}",
+            share=f"{step.done / max(1, step.total):.0%}",
+            done=f"{step.done:,}",
+            total=f"{step.total:,}",
         )
 
     def _say_status(self, training: BpeTraining, locale: str) -> str:
@@ -264,3 +283,8 @@ def _read_source(source: str, text: str, upload: str | None) -> str:
             "no file was uploaded yet; choose one, or another text", code="run-no-upload"
         )
     return read_text(Path(upload), max_bytes=MAX_TEXT_BYTES)
+
+
+def _work_of(request: gr.Request) -> str:
+    """Under which id the training of this page can be stopped."""
+    return f"tokens-train-{request.session_hash}"

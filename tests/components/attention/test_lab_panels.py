@@ -10,16 +10,18 @@ import torch
 from torch.nn import functional
 
 from components.context import Settings
+from components.forms import read_form
 from components.shell import build_page
 from components.tabs.attention.ablate_handlers import AblateHandlers
 from components.tabs.attention.by_hand_handlers import HandHandlers, HandState, parse_stage
 from components.tabs.attention.by_hand_stages import STAGES
-from components.tabs.attention.cache import CacheHandlers
-from components.tabs.attention.experts import ExpertHandlers
-from components.tabs.attention.flash import FlashHandlers
+from components.tabs.attention.cache_handlers import CacheHandlers
+from components.tabs.attention.experts_handlers import ExpertHandlers
+from components.tabs.attention.flash_handlers import FlashHandlers
 from components.tabs.attention.handlers import HeadsHandlers
 from components.tabs.attention.masks import MaskHandlers
-from components.tabs.attention.overview import OverviewHandlers
+from components.tabs.attention.overview_handlers import Measured, OverviewHandlers
+from components.tabs.attention.pair import PairHandlers
 from components.tabs.attention.variants import VariantHandlers
 from components.tabs.attention.views import Shown
 from components.tabs.attention.ways import WayHandlers
@@ -75,6 +77,11 @@ def check_drawer(ctx, facts, table, exports):
     first = table["cells"][0][0]
     assert isinstance(first, str) or first == pytest.approx(float(published.cells[0, 0]), rel=1e-5)
     compile(exports["python"], "snippet", "exec")
+
+
+def test_what_the_page_sends_for_a_form_is_what_is_computed():
+    for kind in (HandSettings, MaskSettings, WaySettings, VariantSettings, LayerSettings):
+        assert read_form(kind, vars(kind())) == kind()
 
 
 # ------------------------------------------------------------------------------------ by hand
@@ -142,24 +149,38 @@ def test_a_mask_is_shown_and_changes_the_weights(ctx, nobody):
     on = MaskHandlers(ctx)
     settings = MaskSettings(kind="window", width=3)
     at, _of, painter, big, bars, said, reach, *drawer, _ = on.show(
-        TEXT, {"index": 1, "count": 2}, {"index": 4, "count": 6}, None, None, None, nobody, settings
-    )
+        TEXT, {"index": 1, "count": 2}, {"index": 4, "count": 6}, None, "masked", None, None,
+        nobody, settings,
+    )  # fmt: skip
     assert at == {"index": 1, "count": 2}
     assert painter["rows"][9] == "0000000111"
     pattern = ctx.routes.find(big["matrix"]).cells
     assert (pattern[9, :7] == 0).all()
     assert pattern[9].sum() == pytest.approx(1, abs=1e-5)
-    assert reach["cells"] == [[3, 5], [3, 3]]
+    a_key = 2 * 3 * 10 * 4  # a key and a value of three heads of width 10 in float32
+    assert reach["cells"] == [[3, 5], [3, 3], [3 * a_key] * 2]
     assert sum(bar["value"] for bar in bars["bars"]) <= 1.0001
-    assert "30 %" in said
+    assert f"{6 * a_key:,} bytes" in said
+    assert "30 % of" in said
     check_drawer(ctx, *drawer)
+    shown = {}
+    for view in ("own", "change"):
+        values = on.show(
+            TEXT, {"index": 1, "count": 2}, {"index": 4, "count": 6}, None, view, None, None,
+            nobody, settings,
+        )  # fmt: skip
+        shown[view] = ctx.routes.find(values[3]["matrix"]).cells
+    np.testing.assert_allclose(shown["own"][9].sum(), 1, atol=1e-5)
+    assert (shown["own"][9, :7] > 0).all()
+    np.testing.assert_allclose(shown["change"], pattern - shown["own"], atol=1e-6)
 
 
 def test_a_painted_mask_that_forbids_everything_says_so(ctx, nobody):
     on = MaskHandlers(ctx)
     values = on.paint(
-        "abcd", None, None, None, None, None, event(rows=["0000"] * 4), nobody, MaskSettings()
-    )
+        "abcd", None, None, None, "masked", None, None, event(rows=["0000"] * 4), nobody,
+        MaskSettings(),
+    )  # fmt: skip
     assert values[-1] == "painted"
     assert "0, 1, 2, 3" in values[5]
     assert (ctx.routes.find(values[3]["matrix"]).cells == 0).all()
@@ -172,41 +193,82 @@ def shown(ctx, nobody):
     return heads, heads.text(Shown(), "1.4.7", TEXT, None, None, nobody)[-1]
 
 
+CONTROLS = ("induction", "text", "highest", 0, "", "")
+
+
+def overview(on, state, nobody, measured=None, **controls):
+    """The last values of the part, by the names of what is asked for."""
+    asked = dict(zip(("kind", "reading", "order", "least", "text", "model"), CONTROLS, strict=True))
+    values = {**asked, **controls}.values()
+    *_, last = on.show(state, measured or Measured(), None, nobody, *values)
+    return last
+
+
 def test_the_overview_has_every_head_and_leads_to_it(ctx, nobody, shown):
     heads, state = shown
-    on = OverviewHandlers(ctx, heads)
+    on, measured = OverviewHandlers(ctx, heads), Measured()
     loaded = ctx.store.usual
     expected = compute_head_kinds(compute_attention(loaded, TEXT)).scores
+    ctx.store.begin()
     for kind in KINDS:
-        said, big, bars, *drawer, places = on.show(state, kind, "text", 0, "", "", None, nobody)
+        said, big, bars, *drawer, measured = overview(on, state, nobody, measured, kind=kind)
         np.testing.assert_allclose(ctx.routes.find(big["matrix"]).cells, expected[kind], rtol=1e-5)
         values = [bar["value"] for bar in bars["bars"]]
         assert values == sorted(values, reverse=True)
         assert said
         check_drawer(ctx, *drawer)
-    layer, head = places[2]
-    moved = on.ranked(places, state, None, event(index=2), nobody)[-1]
+    assert ctx.store.passes == 0  # the panel above had read the text
+    lowest = overview(on, state, nobody, measured, order="lowest", kind="distance", least=0.5)
+    values = [bar["value"] for bar in lowest[2]["bars"]]
+    assert values == sorted(values)
+    assert min(values) >= expected["distance"].max() / 2
+    layer, head = measured.places[2]
+    moved = on.ranked(measured, state, None, event(index=2), nobody)[-1]
     assert (moved.layer, moved.head) == (layer, head)
     moved = on.cell(state, None, event(index=0, column=5), nobody)[-1]
     assert (moved.layer, moved.head) == (0, 5)
 
 
-def test_two_texts_are_compared(ctx, nobody, shown):
+def test_the_overview_follows_the_text_once_somebody_has_looked(ctx, nobody, shown):
     heads, state = shown
-    values = OverviewHandlers(ctx, heads).show(
-        state, "first", "text", 0, "zyxw vu", "", None, nobody
+    on = OverviewHandlers(ctx, heads)
+    assert all(value == gr.skip() for value in next(on.follow(state, Measured(), None, nobody)))
+    seen = overview(on, state, nobody)[-1]
+    same = next(on.follow(state, seen, None, nobody, *CONTROLS))
+    assert all(value == gr.skip() for value in same)
+    other = heads.text(state, "", "zyxw zyxw", None, None, nobody)[-1]
+    *_, last = on.follow(other, seen, None, nobody, *CONTROLS)
+    maps = compute_attention(ctx.store.usual, "zyxw zyxw")
+    expected = compute_head_kinds(maps).scores["induction"]
+    np.testing.assert_allclose(ctx.routes.find(last[1]["matrix"]).cells, expected, rtol=1e-5)
+
+
+def test_two_texts_and_two_models_are_compared(ctx, nobody, shown):
+    heads, state = shown
+    on = OverviewHandlers(ctx, heads)
+    first, second, third = (
+        compute_head_kinds(compute_attention(model, text)).scores["first"]
+        for model, text in (
+            (ctx.store.usual, TEXT),
+            (ctx.store.usual, "zyxw vu"),
+            (ctx.store.chats["moe"], TEXT),
+        )
     )
-    first, second = (
-        compute_head_kinds(compute_attention(ctx.store.usual, text)).scores["first"]
-        for text in (TEXT, "zyxw vu")
-    )
+    values = overview(on, state, nobody, kind="first", text="zyxw vu")
+    found = ctx.routes.find(values[1]["matrix"])
+    assert found.by_size
+    np.testing.assert_allclose(found.cells, first - second, atol=1e-5)
+    assert "zyxw vu" in values[5]["python"]
+    values = overview(on, state, nobody, kind="first", model="moe")
     found = ctx.routes.find(values[1]["matrix"]).cells
-    np.testing.assert_allclose(found, np.abs(first - second), atol=1e-5)
+    np.testing.assert_allclose(found, first - third, atol=1e-5)
 
 
 def test_a_pair_gives_the_weight_of_the_map(ctx, nobody, shown):
     heads, state = shown
-    arcs, said, table = OverviewHandlers(ctx, heads).pair(state, 3, None, nobody)
+    on = PairHandlers(ctx, heads)
+    arcs, said, table, *drawer = on.pair(state, 3, None, nobody)
+    check_drawer(ctx, *drawer)
     trace = Trace(record=("blocks.1.attn.pattern",))
     loaded = ctx.store.usual
     loaded.model(torch.tensor([loaded.tokenizer.encode(TEXT)]), trace=trace)
@@ -215,6 +277,11 @@ def test_a_pair_gives_the_weight_of_the_map(ctx, nobody, shown):
     expected = trace["blocks.1.attn.pattern"][0, 4, 7].tolist()
     assert arcs["weights"] == pytest.approx(expected, abs=1e-5)
     assert (arcs["query"], arcs["first"], len(arcs["labels"])) == (7, 0, 10)
+    assert on.key(event(index=7, column=3)) == 3
+    big, *drawer = on.rollout(state, None, nobody)
+    flow = ctx.routes.find(big["matrix"]).cells
+    np.testing.assert_allclose(flow.sum(1), 1, atol=1e-5)
+    check_drawer(ctx, *drawer)
 
 
 # ------------------------------------------------------------------------------------ ablate
@@ -227,7 +294,7 @@ def test_losses_before_and_after_are_said(ctx, nobody):
         return float(functional.cross_entropy(logits[0, :-1], ids[0, 1:]))
 
     on = AblateHandlers(ctx)
-    said, _bars, written, *drawer = on.change(TEXT, "0.attn", None, None, nobody)
+    (said, _bars, _, *drawer), (_, _, written, *_) = on.change(TEXT, "0.attn", None, None, nobody)
     assert f"{loss({}):.4f}" in said
     assert f"{loss({'blocks.0.attn_out': lambda x: x * 0}):.4f}" in said
     assert "Changed" in written
@@ -255,12 +322,19 @@ def test_nine_ways_are_measured(ctx, nobody):
 
 def test_variants_are_counted(ctx, nobody):
     on = VariantHandlers(ctx)
-    said, table, message, published, *drawer = on.show(nobody, VariantSettings())
+    said, table, shapes, message, published, *drawer = on.show(nobody, VariantSettings())
+    assert shapes["cells"][1][:4] == ["4096 × 4096", "1024 × 4096", "1024 × 4096", "4096 × 4096"]
     assert [row[0] for row in table["cells"][:2]] == ["67,108,864", "41,943,040"]
     assert "8,192" in said
     assert len(message) < 20_000
     assert published["cells"][published["rows"].index("llama3-8b")][6] == "1.000"
     check_drawer(ctx, *drawer)
+    said, table = on.quality(nobody)
+    assert len(table["rows"]) == 5
+    for mean, both, *_ in table["cells"]:
+        assert np.mean([float(loss) for loss in both.split()]) == pytest.approx(
+            float(mean), abs=1e-4
+        )
     sizes = on.choose("smollm2-135m", *vars(VariantSettings()).values())
     assert sizes[:4] == (576, 9, 3, 64)
 
@@ -268,7 +342,7 @@ def test_variants_are_counted(ctx, nobody):
 def test_passes_are_walked_through_and_measured(ctx, nobody):
     on = CacheHandlers(ctx)
     *_, stepper, said, big, keys, _facts, table, _exports, kept = on.read(
-        "abcd", None, None, None, None, nobody
+        "abcd", None, None, 0, None, None, nobody
     )
     assert stepper == {"index": 0, "count": 9}
     assert "4" in said
@@ -281,6 +355,13 @@ def test_passes_are_walked_through_and_measured(ctx, nobody):
     assert ctx.routes.find(later[4]["value"]["matrix"]).cells[5].sum() == pytest.approx(1, abs=1e-5)
     *_, last = on.measure("abcd", None, None, nobody)
     assert "48 tokens" in last[0]
+    assert len(last[4]["rows"]) == 48
+    check_drawer(ctx, *last[3:])
+    *_, kept = on.read("abcd", None, None, 3, None, None, nobody)
+    later = on.step(kept, {"index": 8}, nobody)
+    assert "9 old keys were dropped" in later[3]
+    keys = later[5]["cells"]
+    assert [row[0] is None for row in keys] == [True] * 9 + [False] * 3
 
 
 def test_tiles_end_at_the_plain_result(ctx, nobody):
@@ -293,20 +374,29 @@ def test_tiles_end_at_the_plain_result(ctx, nobody):
     np.testing.assert_allclose(state["cells"][3][5:], expected, atol=1e-6)
     assert [item["name"] for item in value["items"]] == ["scores", "powers", "values"]
     check_drawer(ctx, *drawer)
-    assert len(on.counts(nobody)) < 20_000
+    message, *drawer = on.counts(nobody)
+    assert len(message) < 20_000
+    check_drawer(ctx, *drawer)
 
 
 def test_experts_are_shown_and_a_model_without_says_what_it_has(ctx, nobody):
     on = ExpertHandlers(ctx)
-    at, said, big, load, _bars, *drawer = on.show(TEXT, None, None, "moe", None, nobody)
+    at, said, big, taken, load, _bars, *drawer = on.show("moe", TEXT, None, None, None, nobody)
     assert at == {"index": 0, "count": 2}
     assert "20.0 %" in said
     cells = ctx.routes.find(big["matrix"]).cells
     np.testing.assert_allclose(cells.sum(1), 1, atol=1e-5)
     assert sum(bar["value"] for bar in load["bars"]) == pytest.approx(1)
+    best = np.argsort(-cells[0])[:2]
+    assert [part.split()[0] for part in taken["cells"][0][0].split(" + ")] == [
+        f"e{i}" for i in best
+    ]
     check_drawer(ctx, *drawer)
     with pytest.raises(ConfigError, match="feed-forward of width 52"):
-        on.show(TEXT, None, None, None, None, nobody)
+        on.show("", TEXT, None, None, None, nobody)
+    assert on.offer("", "moe", None, nobody).value == "moe"
+    assert on.offer("", None, None, nobody).value == ""
+    assert "Train a small one" in on.begin("", TEXT, None, None, None, nobody)[1]
     _message, table, *drawer = on.measure(
         nobody, LayerSettings(d_model=32, d_expert=16, n_experts=5, n_tokens=7)
     )

@@ -1,5 +1,6 @@
 """Cache, tiles, variants and experts against whole passes, torch and published counts."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -19,7 +20,7 @@ from explorer.attention_lab.flash import (
     measure_peaks,
     tiled_attention,
 )
-from explorer.attention_lab.kv_cache import measure_generation, trace_decoding
+from explorer.attention_lab.kv_cache import measure_generation, trace_decoding, with_window
 from explorer.attention_lab.variants import (
     CONTEXTS,
     PUBLISHED,
@@ -31,7 +32,7 @@ from explorer.attention_lab.variants import (
     settings_of,
 )
 from explorer.errors import ConfigError, ContextError
-from models import KVCache, Trace, build_decoder
+from models import Decoder, KVCache, Trace, build_decoder
 
 TEXT = "a text"
 
@@ -65,6 +66,31 @@ def test_a_window_drops_what_no_query_will_see(gemma):
         assert step.kept == tuple(range(max(0, step.last - window), step.last))
         row = found.pattern[step.last - 1]
         assert set(np.flatnonzero(row)) <= set(step.kept)
+
+
+def test_any_model_can_be_given_a_window(llama, gemma):
+    config = dataclasses.replace(
+        llama.config,
+        layer_types=("window",) * 2,
+        rope={"window": llama.config.rope["full"]},
+        attention=dataclasses.replace(llama.config.attention, window=4),
+    )
+    twin = Decoder(config)
+    twin.load_state_dict(llama.model.state_dict())
+    found = trace_decoding(llama, TEXT, layer=1, head=4, n_new=5, window=4)
+    ids, trace = llama.tokenizer.encode(TEXT), Trace(record=("blocks.1.attn.pattern",))
+    for _ in range(5):
+        ids.append(int(twin(torch.tensor([ids]))[0, -1].argmax()))
+    twin(torch.tensor([ids]), trace=trace)
+    expected = trace["blocks.1.attn.pattern"][0, 4].detach().numpy()
+    np.testing.assert_allclose(found.pattern, expected, atol=1e-5)
+    assert found.steps[-1].kept == (7, 8, 9, 10)
+    assert found.steps[-1].cache_bytes == KVCache(config, 1, 4).nbytes
+    assert found.largest_difference < 1e-4
+    narrow = with_window(gemma, 2).config  # its layers with a window get the new one
+    assert (narrow.layer_types, narrow.attention.window) == (gemma.config.layer_types, 2)
+    weights = with_window(llama, 4).model.embed.weight
+    assert weights.data_ptr() == llama.model.embed.weight.data_ptr()
 
 
 def test_both_ways_to_write_are_measured_and_the_memory_is_counted(llama):

@@ -1,11 +1,14 @@
 """Kinds of heads against plain loops; rollout and pairs against the formulas."""
 
+import copy
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from explorer.attention_lab.ablation import compute_ablation, scan_heads
 from explorer.attention_lab.head_kinds import (
     KINDS,
     compute_head_kinds,
@@ -15,9 +18,13 @@ from explorer.attention_lab.head_kinds import (
     rank_heads,
     score_kinds,
 )
+from explorer.attention_lab.kv_cache import trace_decoding
+from explorer.attention_lab.masks import MaskSettings, build_mask, run_masked
+from explorer.attention_lab.patching import compute_patching
 from explorer.attention_maps import compute_attention, compute_patterns, read_ids
 from explorer.errors import ConfigError, WeightError
 from models import Trace
+from tests.explorer.attention_lab.conftest import open_tiny
 
 TEXT = "abcab abca, ab"
 
@@ -92,24 +99,53 @@ def test_rollout_multiplies_the_layers(llama):
     np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
 
 
-def test_the_vectors_of_a_pair_give_its_score_and_weight(llama):
+def test_the_vectors_of_a_pair_give_its_score_and_weight(llama, golden_folder):
     maps = compute_attention(llama, TEXT)
     pair = compute_pair(maps, 1, 4, 9, 3)
     trace = Trace(record=("blocks.1.attn.*",))
     llama.model(torch.tensor([maps.ids]), trace=trace)
     assert pair.score == pytest.approx(float(trace["blocks.1.attn.scores"][0, 4, 9, 3]), abs=1e-5)
     assert pair.weight == pytest.approx(float(trace["blocks.1.attn.pattern"][0, 4, 9, 3]), abs=1e-5)
+    assert pair.capped == pair.score
+    capped = open_tiny(golden_folder / "gemma2")
+    ids = capped.tokenizer.encode(TEXT)
+    trace = Trace(record=("blocks.0.attn.scores",))
+    capped.model(torch.tensor([ids]), trace=trace)
+    found = compute_pair(compute_attention(capped, TEXT), 0, 1, 9, 3)
+    expected = float(trace["blocks.0.attn.scores"][0, 1, 9, 3])
+    assert found.capped == pytest.approx(expected, abs=1e-5)
+    assert found.score != pytest.approx(expected, abs=1e-5)
+    trace = Trace(record=("blocks.1.attn.*",))
+    llama.model(torch.tensor([maps.ids]), trace=trace)
     assert np.array_equal(pair.value, trace["blocks.1.attn.v"][0, 2, 3].numpy())
     with pytest.raises(ConfigError, match="no token 99"):
         compute_pair(maps, 1, 4, 99, 0)
 
 
 def test_numbers_that_went_wrong_name_the_first_layer(llama):
-    import copy
-    from dataclasses import replace
+    def spoil(name):
+        model = copy.deepcopy(llama.model)
+        with torch.no_grad():
+            model.get_parameter(name).view(-1)[:50] = float("nan")
+        return replace(llama, model=model)
 
-    model = copy.deepcopy(llama.model)
-    with torch.no_grad():
-        model.blocks[0].ffn.down_proj.weight[0, 0] = float("nan")
+    nothing = build_mask(MaskSettings(), 7)
+    analyses = {
+        "maps": lambda loaded: compute_attention(loaded, TEXT),
+        "ablation": lambda loaded: compute_ablation(loaded, TEXT, (), n_new=0),
+        "scan": lambda loaded: next(scan_heads(loaded, TEXT)),
+        "patching": lambda loaded: next(compute_patching(loaded, "abc", "xbc")),
+        "masks": lambda loaded: run_masked(
+            loaded, [1, 2, 3, 4, 5, 6, 7], "abcdefg", (nothing,) * 2, layer=0, head=0
+        ),
+        "cache": lambda loaded: trace_decoding(loaded, TEXT, layer=0, head=0, n_new=1),
+    }
+    for analysis in analyses.values():
+        with pytest.raises(WeightError, match="layer 0 computes NaN"):
+            analysis(spoil("blocks.0.ffn.down_proj.weight"))
     with pytest.raises(WeightError, match="layer 1 computes NaN"):
-        read_ids(replace(llama, model=model), [1, 2, 3])
+        analyses["maps"](spoil("blocks.1.attn.k_proj.weight"))
+    with pytest.raises(WeightError, match="the embedding has NaN"):
+        read_ids(spoil("embed.weight"), [0, 2, 3])
+    with pytest.raises(WeightError, match="last norm or the head computes NaN"):
+        analyses["ablation"](spoil("final_norm.weight"))

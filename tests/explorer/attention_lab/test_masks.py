@@ -11,13 +11,14 @@ from explorer.attention_lab.masks import (
     build_mask,
     compute_reach,
     count_kept,
+    count_kept_bytes,
     masks_of_layers,
     parse_mask,
     run_masked,
     write_mask,
 )
 from explorer.errors import ConfigError
-from models import Decoder
+from models import Decoder, KVCache
 
 IDS = [5, 17, 3, 60, 5, 22, 41]
 LABELS = tuple("abcdefg")
@@ -53,6 +54,15 @@ def test_five_layers_with_a_window_and_one_without():
     masks = masks_of_layers(settings, build_mask(settings, 9), 12)
     kept = count_kept(masks)
     assert kept == (2, 2, 2, 2, 2, 9) * 2
+
+
+def test_kept_bytes_are_those_of_a_cache(llama):
+    masks = masks_of_layers(MaskSettings(), build_mask(MaskSettings(), 7), 2)
+    found = count_kept_bytes(llama, masks)
+    assert sum(found.layers) == found.own == KVCache(llama.config, 1, 7).nbytes
+    window = MaskSettings(kind="window", width=3)
+    few = count_kept_bytes(llama, masks_of_layers(window, build_mask(window, 7), 2))
+    assert few.layers == (found.own // 2 // 7 * 3,) * 2
 
 
 def test_reach_grows_by_the_window_less_one():

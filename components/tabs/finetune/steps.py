@@ -1,0 +1,49 @@
+"""Which checkpoint of a run a panel looks at: what there is to choose, and the best by itself."""
+
+from typing import Any
+
+import gradio as gr
+
+from components.context import AppContext
+from components.text import locale_of
+from explorer.errors import JobError
+from explorer.tuning_runs import TuningRuns
+
+
+def list_steps(
+    ctx: AppContext, tunings: TuningRuns, run: str | None, request: gr.Request
+) -> tuple[Any, str]:
+    """The checkpoints there are, the best of them chosen, and the name of the run.
+
+    Args:
+        ctx: The page's context.
+        tunings: Knows the runs.
+        run: The run that is looked at.
+        request: Of the page.
+    """
+    say, locale = ctx.words.say, locale_of(request)
+    steps = () if run is None else ctx.runs.view(run).summary.checkpoints
+    if run is None or not steps:
+        return gr.update(choices=[], value=None), say(locale, "finetune.no_checkpoint")
+    best = tunings.best_step(run)
+    named = [
+        (say(locale, "finetune.step_best" if s == best else "finetune.step_other", step=s), s)
+        for s in steps
+    ]
+    return gr.update(choices=named, value=best), ctx.runs.view(run).summary.name
+
+
+def chosen_step(tunings: TuningRuns, run: str | None, step: int | None) -> tuple[str, int]:
+    """The run and its checkpoint; without a choice the best one.
+
+    Args:
+        tunings: Knows the runs.
+        run: The run that is looked at.
+        step: What was chosen.
+
+    Raises:
+        JobError: There is no run, or no checkpoint yet.
+    """
+    if run is None:
+        raise JobError("there is no run yet; train one first", code="tune-no-run")
+    return run, tunings.best_step(run) if step is None else int(step)

@@ -1,0 +1,154 @@
+"""The Fine-tune tab with runs of a tiny model: what its panels show is what the core computes."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from gradio_client import Client
+from gradio_client.exceptions import AppError
+
+from components.context import Settings
+from components.launch import Endpoint, launch_page
+from components.shell import build_page
+from components.text import LOCALES, load_words
+from explorer.runs import Runs
+from explorer.store import ModelStore
+from explorer.training.loop import train
+from explorer.training.run_folder import RUNS_FOLDER
+from explorer.training.tuning_setup import TuningSetup
+from explorer.tuning_data import DataSettings
+from explorer.tuning_runs import TuningRuns
+from explorer.tuning_scores import measure_answers
+from models.initialise import build_decoder
+from models.loading import load_model
+from models.saving import save_model
+from models.tokenizers.bpe_trainer import train_bpe
+from tests.explorer.model_server import END, make_delta, serve_models
+from tests.explorer.training.run_cases import TEXT, tiny_model
+
+pytestmark = pytest.mark.slow
+
+OWNER = "local"
+ROWS = {
+    "classification": [{"label": "rb"[i % 2], "text": f"Ada has {i} balls"} for i in range(14)],
+    "sft": [{"instruction": f"Who has {i}?", "output": f"Ada has {i}."} for i in range(14)],
+    "preference": [
+        {"prompt": f"Who has {i}?", "chosen": f"Ada has {i}.", "rejected": "No idea."}
+        for i in range(14)
+    ],
+}
+SETUP = TuningSetup(template="phi3", epochs=1.0, batch_size=3, learning_rate=3e-3, row_limit=64)
+CHOICES = json.dumps([{"question": "Who?", "choices": ["Ada", "Ben has"], "answer": 1}] * 2)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    home, base = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("base")
+    tokenizer = train_bpe(TEXT, vocab_size=280, special_tokens=("<|endoftext|>",)).to_tokenizer("t")
+    config = replace(tiny_model(tokenizer.vocab_size, dropout=0.0), context_length=96)
+    save_model(base, build_decoder(config, torch.Generator().manual_seed(1)), tokenizer=tokenizer)
+    store, runs = ModelStore(runs=home / RUNS_FOLDER, budget_bytes=10**9), Runs(home)
+    tunings = TuningRuns(runs, store)
+    made = {}
+    for objective, rows in ROWS.items():
+        settings = DataSettings(data="typed", typed="\n".join(map(json.dumps, rows)))
+        view = tunings.data.view(settings)
+        made[objective] = tunings.create(SETUP, view, settings, str(base), OWNER)
+        list(train(runs.folder(made[objective]).path))
+    demo, ctx = build_page(store, Settings(), runs=runs)
+    url = launch_page(
+        demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
+    )
+    yield Client(url, verbose=False), made, tunings, base
+    demo.close(verbose=False)
+
+
+def last_folder(tunings: TuningRuns, run: str) -> Path:
+    return tunings._runs.checkpoint(run, tunings.best_step(run))
+
+
+def test_answers_evaluation_and_lineage(page) -> None:
+    client, made, tunings, base = page
+    run, step = made["sft"], tunings.best_step(made["sft"])
+    both = client.predict(run, step, "Who has 3?", api_name="/finetune_answer")
+    assert both.keys() == {"base", "tuned"}
+    found = client.predict(run, 5, api_name="/finetune_evaluate")
+    assert found["scores"].keys() == {"exact_match", "rouge_l", "perplexity"}
+    examples = tunings.examples(run)[:5]
+    tuning = tunings.tuning(run)
+    for place, folder in enumerate((base, last_folder(tunings, run))):
+        logs = measure_answers(load_model(folder), examples, [e.answer for e in examples], tuning)
+        wanted = math.exp(-sum(total for total, _ in logs) / sum(n for _, n in logs))
+        assert found["scores"]["perplexity"][place] == pytest.approx(wanted, rel=1e-4)
+    same = client.predict(run, 5, run, api_name="/finetune_evaluate")
+    assert same["difference"] == 0
+    with pytest.raises(AppError, match="learned something else"):
+        client.predict(run, 5, made["preference"], api_name="/finetune_evaluate")
+    nodes = client.predict(api_name="/finetune_lineage")
+    assert [n["depth"] for n in nodes] == [0, 1, 1, 1]
+    shares = client.predict(made["classification"], 2, "Ada", api_name="/finetune_classify")
+    assert sum(shares.values()) == pytest.approx(1.0, rel=1e-5)
+
+
+def test_pairs_choices_and_changes(page) -> None:
+    client, made, tunings, base = page
+    run, step = made["preference"], tunings.best_step(made["preference"])
+    pair = client.predict(run, step, 1, api_name="/finetune_pair")
+    example, tuning = tunings.examples(run)[0], tunings.tuning(run)
+    for who, folder in (("base", base), ("tuned", last_folder(tunings, run))):
+        loaded = load_model(folder)
+        for side, answer in (("chosen", example.answer), ("rejected", example.rejected)):
+            ((total, _),) = measure_answers(loaded, [example], [answer], tuning)
+            assert sum(pair[side][who]) == pytest.approx(total, rel=1e-4)
+    with pytest.raises(AppError, match="pairs of answers"):
+        client.predict(made["sft"], step, 1, api_name="/finetune_pair")
+    scores = client.predict(run, CHOICES, api_name="/finetune_choices")
+    assert scores["base"]["chance"] == 0.5
+    assert scores.keys() == {"base", "tuned"}
+    changed = client.predict(run, step, "Ada has", api_name="/finetune_changes")
+    assert 0 < changed["total"] < 1
+    assert len(changed["attention"]) == 2
+    still = client.predict(run, 0, "Ada has", api_name="/finetune_changes")
+    assert still["total"] == 0
+    assert max(max(row) for row in still["attention"]) == 0
+
+
+def test_a_judge_grades_and_what_it_cannot_say_is_counted(page) -> None:
+    client, made, _, _ = page
+    with serve_models() as plays:
+        plays.pieces = [make_delta("Score: 40"), END]
+        found = client.predict(made["sft"], plays.url, "big", 2, api_name="/finetune_judge")
+        assert found == {w: {"mean": 40.0, "asked": 2, "failed": 0} for w in ("base", "tuned")}
+        plays.pieces = [make_delta("A fine answer."), END]
+        prose = client.predict(made["sft"], plays.url, "big", 2, api_name="/finetune_judge")
+        assert prose["tuned"] == {"mean": None, "asked": 2, "failed": 2}
+        url = plays.url
+    with pytest.raises(AppError, match="cannot be reached"):
+        client.predict(made["sft"], url, "big", 1, api_name="/finetune_judge")
+
+
+def test_bad_rows_and_what_cannot_be_trained_are_told(page) -> None:
+    client, _, _, base = page
+    for typed, said in (
+        ("label,text\nham,a\nham,b\nham,c\nham,d\nham,e\n", "same label"),
+        ('[{"prompt": "a", "chosen": "b", "rejected": "b"}]', "no row"),
+        ("label,text\n", "no rows"),
+        ("{oops\n", "no line"),
+    ):
+        settings = {"typed": typed, "batch_size": 1}
+        with pytest.raises(AppError, match=said):
+            client.predict("typed", str(base), settings, api_name="/finetune_start")
+
+
+def test_every_problem_of_a_row_has_its_words() -> None:
+    words, project = load_words(), Path(__file__).parents[2]
+    for file in ("datasets/records.py", "datasets/examples.py", "multiple_choice.py"):
+        text = (project / "explorer" / file).read_text(encoding="utf-8")
+        codes = set(re.findall(r'(?:_Unusable\(|RowProblem\([^)]*code=)"([a-z_]+)"', text))
+        assert codes
+        for code in codes:
+            assert all(f"finetune.problem.{code}" in words.sentences[loc] for loc in LOCALES), code
