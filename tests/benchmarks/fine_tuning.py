@@ -1,6 +1,6 @@
 """What fine-tuning the starter model comes to: time, and scores on the part that is kept apart.
 
-    python tests/benchmarks/fine_tuning.py [messages] [instructions] [preferences] [--epochs N] ...
+    python -m tests.benchmarks.fine_tuning [messages] [instructions] [preferences] [--epochs N] ...
 
 Trains on the samples with the settings that the form starts from, as a user does who only presses
 Start, and scores base and best checkpoint on the whole test part. Wanted, on two cores: messages at

@@ -1,6 +1,6 @@
 """SmolLM2-135M-Instruct fine-tuned on real data: instructions with LoRA, and the SMS collection.
 
-    GLASSBOX_DATA=FOLDER python tests/benchmarks/fine_tuning_real.py [instructions] [sms]
+    GLASSBOX_DATA=FOLDER python -m tests.benchmarks.fine_tuning_real [instructions] [sms]
 
 The folder holds `instruction-data.json` (1,100 instructions) and `SMSSpamCollection.tsv`. Wanted:
 after 100 steps of LoRA the validation loss is at least 0.3 lower; with the last block trained at
@@ -13,8 +13,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from fine_tuning import score
-
 from explorer.datasets.splits import Parts
 from explorer.training.events import Evaluated, Failed
 from explorer.training.loop import train
@@ -22,6 +20,7 @@ from explorer.training.new_tuning import make_tuning_run
 from explorer.training.tuning_setup import TuningSetup
 from explorer.tuning_data import DataSets, DataSettings
 from models import load_model
+from tests.benchmarks.fine_tuning import score
 
 SOURCE = "smollm2-135m-instruct"
 # As the book that the instructions come from: 935 to learn from, 55 to look at, 110 kept apart.
