@@ -14,20 +14,24 @@ without scores, which the fused kernel does not keep. It is an estimate, and say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.config import ModelConfig
 from models.costs import (
+    attention_matrices,
     count_cache_bytes,
+    count_int8_bytes,
     count_operations,
     count_training_bytes,
     count_weight_bytes,
+    list_matrices,
 )
 from models.counting import count_parameters
+from models.encoder_decoder_config import EncoderDecoderConfig, count_encoder_decoder
 
 FORMATS = ("float32", "bfloat16", "int8")
 ADAMW_BYTES = 8  # two moments of float32
-FLOAT32_BYTES = 4
+FLOAT32_BYTES, BFLOAT16_BYTES = 4, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,7 @@ class ArchitectureCosts:
     Args:
         parameters: Numbers that are stored.
         with_copies: The same with a tied head as a matrix of its own.
-        active_operations: Of one token through all matrices.
+        active_operations: Of one token through all matrices; of two stacks, one in each.
         attention_operations: Of one token that sees `n_tokens`.
         weight_bytes: Number format -> bytes.
         cache_bytes_per_token: Keys and values of one more token in bfloat16, windows not yet full.
@@ -93,6 +97,75 @@ def compute_costs(config: ModelConfig, n_tokens: int, batch: int) -> Architectur
             config, "float32", rope_tables="every layer", stores_masks=True
         ),
     )
+
+
+def compute_any_costs(
+    config: ModelConfig | EncoderDecoderConfig, n_tokens: int, batch: int
+) -> ArchitectureCosts:
+    """Count what a decoder or an encoder-decoder costs; see the two below.
+
+    Args:
+        config: The model.
+        n_tokens: Length of a text.
+        batch: Texts at once in training.
+    """
+    if isinstance(config, EncoderDecoderConfig):
+        return compute_both_costs(config, n_tokens, batch)
+    return compute_costs(config, n_tokens, batch)
+
+
+def compute_both_costs(
+    config: EncoderDecoderConfig, n_tokens: int, batch: int
+) -> ArchitectureCosts:
+    """Count what two stacks cost, for a source and a target of equal length.
+
+    A token stands for one of each: one of the source goes through the encoder and is made into keys
+    and values for every block of the decoder, one of the target goes through the decoder.
+
+    Args:
+        config: Both stacks.
+        n_tokens: Length of the source, and of the target.
+        batch: Pairs at once in training.
+    """
+    encoder, decoder = config.encoder, config.decoder
+    count, unique = count_encoder_decoder(config), count_encoder_decoder(config).unique
+    reads = count_operations(encoder, n_tokens)
+    writes = count_operations(decoder, n_tokens)
+    cross = list(attention_matrices(decoder)) * decoder.n_layers
+    head = 2 * encoder.vocab_size * encoder.d_model  # which the encoder has not
+    cache = count_cache_bytes(decoder, n_tokens, "bfloat16")
+    matrices = [*_without_embedding(config), *list_matrices(decoder), *cross]
+    numbers = count_activations(encoder) - encoder.d_model - 2 * encoder.vocab_size
+    numbers += count_activations(decoder)
+    numbers += decoder.n_layers * (2 * decoder.d_model + _attention(decoder))
+    masks = decoder.n_layers * decoder.context_length**2
+    return ArchitectureCosts(
+        parameters=unique,
+        with_copies=count.total,
+        active_operations=reads.matrices - head + writes.matrices + 2 * _numbers_of(cross),
+        attention_operations=reads.attention + 2 * writes.attention,  # itself, and the source
+        weight_bytes={
+            "float32": unique * FLOAT32_BYTES,
+            "bfloat16": unique * BFLOAT16_BYTES,
+            "int8": count_int8_bytes(unique, matrices),
+        },
+        cache_bytes_per_token=sum(cache.per_token.values()),
+        cache_bytes=2 * cache.total,  # of the target, and those that the source is read by
+        gradient_bytes=2 * unique * FLOAT32_BYTES,
+        optimiser_bytes=unique * ADAMW_BYTES,
+        activation_bytes=batch * n_tokens * numbers * FLOAT32_BYTES,
+        kept_bytes=(2 * unique + masks) * FLOAT32_BYTES,
+    )
+
+
+def _without_embedding(config: EncoderDecoderConfig) -> list[tuple[int, int]]:
+    """Matrices of the encoder that the decoder does not share."""
+    embedding, *others = list_matrices(replace(config.encoder, tied_head=True))
+    return others if config.shared_embedding else [embedding, *others]
+
+
+def _numbers_of(matrices: list[tuple[int, int]]) -> int:
+    return sum(rows * columns for rows, columns in matrices)
 
 
 def count_activations(config: ModelConfig) -> int:

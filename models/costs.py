@@ -16,7 +16,7 @@ Bytes of weights: 4, 2 or 1 a number; in 8 bits each row of a matrix has a scale
 and norms, biases and routers stay float32 (see `models/quantize.py`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -104,8 +104,19 @@ def count_weight_bytes(config: ModelConfig, dtype: str) -> int:
     numbers = count_parameters(config).unique
     if _known(dtype) != "int8":
         return numbers * BYTES_PER_NUMBER[dtype]
-    in_8_bits = sum(rows * columns for rows, columns in _matrices(config))
-    n_scales = sum(rows for rows, _ in _matrices(config))
+    return count_int8_bytes(numbers, list_matrices(config))
+
+
+def count_int8_bytes(numbers: int, matrices: Iterable[tuple[int, int]]) -> int:
+    """Bytes of weights of which the matrices are in 8 bits, one scale a row, and the rest is not.
+
+    Args:
+        numbers: All of them.
+        matrices: (rows, columns) of each that is stored.
+    """
+    shapes = list(matrices)
+    in_8_bits = sum(rows * columns for rows, columns in shapes)
+    n_scales = sum(rows for rows, _ in shapes)
     kept = (numbers - in_8_bits) * BYTES_PER_NUMBER["float32"]
     return in_8_bits * BYTES_PER_NUMBER["int8"] + n_scales * SCALE_BYTES + kept
 
@@ -175,26 +186,27 @@ def _numbers_cached(config: ModelConfig) -> int:
 
 def _weights_at_work(config: ModelConfig) -> int:
     """Weights of the matrices that one token is multiplied with."""
-    shapes = [*_attention_matrices(config), *_feed_forward_matrices(config, active_only=True)]
+    shapes = [*attention_matrices(config), *_feed_forward_matrices(config, active_only=True)]
     in_block = sum(rows * columns for rows, columns in shapes)
     router = 0 if config.moe is None else config.moe.n_experts * config.d_model
     head = config.vocab_size * config.d_model
     return config.n_layers * (in_block + router) + head
 
 
-def _matrices(config: ModelConfig) -> Iterator[tuple[int, int]]:
-    """(rows, columns) of every matrix that is stored; without routers."""
+def list_matrices(config: ModelConfig) -> Iterator[tuple[int, int]]:
+    """(rows, columns) of every matrix that is stored, the embedding first; without routers."""
     yield config.vocab_size, config.d_model
     if config.positions == "learned":
         yield config.context_length, config.d_model
     for _ in config.layer_types:
-        yield from _attention_matrices(config)
+        yield from attention_matrices(config)
         yield from _feed_forward_matrices(config, active_only=False)
     if not config.tied_head:
         yield config.vocab_size, config.d_model
 
 
-def _attention_matrices(config: ModelConfig) -> Iterator[tuple[int, int]]:
+def attention_matrices(config: ModelConfig) -> Iterator[tuple[int, int]]:
+    """(rows, columns) of the matrices of one attention layer."""
     width, heads = config.d_model, config.attention
     q_width = heads.n_heads * heads.d_head
     if config.mla is None:

@@ -11,7 +11,7 @@ from explorer.architecture_choices import (
     describe_chosen,
     find_differences,
 )
-from explorer.architecture_costs import compute_costs, count_activations
+from explorer.architecture_costs import compute_any_costs, compute_costs, count_activations
 from explorer.config_edits import edit_config
 from explorer.errors import ConfigError
 from explorer.training.architectures import build_model_config
@@ -21,6 +21,7 @@ from models.decoder import Decoder
 from models.encoder_decoder import EncoderDecoder
 from models.encoder_decoder_config import ENCODER_DECODERS
 from models.registry import presets
+from models.trace import Trace
 
 GIB = 2**30
 STYLES = ("gpt", "llama", "qwen3", "gemma3", "olmo3", "moe", "mla", "window")
@@ -107,6 +108,35 @@ def test_costs_of_published_models():
     assert compute_costs(get_preset("llama3-8b"), 8_192, 1).cache_bytes_per_token == 131_072
     qwen = compute_costs(get_preset("qwen3-30b-a3b"), 1, 1)
     assert qwen.active_operations < 0.25 * 2 * qwen.parameters  # 8 of 128 experts
+
+
+def test_costs_of_two_stacks_are_those_of_a_built_model():
+    """Operations as torch counts them in a pass of equal lengths; bytes of every parameter."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from models.initialise import build_encoder_decoder
+
+    config = ENCODER_DECODERS["transformer-tiny"]
+    model = build_encoder_decoder(config, torch.Generator().manual_seed(3))
+    ids, n = torch.arange(2, 9)[None], 7
+    # looked at, attention is two plain products, which torch counts
+    looked = Trace(
+        record=tuple(
+            f"{side}.blocks.*.{kind}.pattern"
+            for side, kind in (("encoder", "attn"), ("decoder", "attn"), ("decoder", "cross_attn"))
+        )
+    )
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(ids, ids, trace=looked)
+    costs = compute_any_costs(config, n, 1)
+    assert n * (costs.active_operations + costs.attention_operations) == counter.get_total_flops()
+    parameters = list(model.parameters())
+    assert costs.weight_bytes["float32"] == sum(p.nbytes for p in parameters)
+    matrices = [p for p in parameters if p.ndim == 2]
+    vectors = sum(p.nbytes for p in parameters if p.ndim == 1)
+    in_8_bits = sum(p.numel() + 4 * p.shape[0] for p in matrices)
+    assert costs.weight_bytes["int8"] == in_8_bits + vectors
+    assert costs.cache_bytes == 2 * n * 2 * 2 * 64 * 2  # k, v; 2 layers; width 64; bfloat16
 
 
 def test_ten_million_tokens_are_counted_without_a_table():

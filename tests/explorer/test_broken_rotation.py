@@ -99,10 +99,10 @@ def test_the_examples_show_what_the_page_says_of_them():
     assert "on the farm" not in pairing.broken_text
     assert pairing.perplexities[1] > 3 * pairing.perplexities[0]
     assert pairing.perplexities_beyond is None
-    linear = compute_broken_reading(starter, BrokenSettings(way="linear", factor=4.0))
+    linear = compute_broken_reading(starter, BrokenSettings(way="linear", factor=4.0, n_new=0))
     assert linear.perplexities[1] > 2 * linear.perplexities[0]
     for way in ("yarn", "dynamic"):
-        longer = compute_broken_reading(starter, BrokenSettings(way=way, n_tokens=512))
+        longer = compute_broken_reading(starter, BrokenSettings(way=way, n_tokens=512, n_new=0))
         assert longer.perplexities_beyond is not None
         own, scaled = longer.perplexities_beyond
         assert scaled < own / 2

@@ -18,7 +18,7 @@ from explorer.architecture_choices import (
     describe_chosen,
     find_differences,
 )
-from explorer.architecture_costs import ArchitectureCosts, compute_costs
+from explorer.architecture_costs import ArchitectureCosts, compute_any_costs
 from explorer.architecture_snippets import make_architecture_snippet
 from explorer.snippets import source_file_of
 
@@ -67,7 +67,7 @@ def show(settings: ArchitectureSettings, visit: Visit) -> PanelView:
     """Parameters, operations and bytes of models side by side, from their configurations."""
     found = describe_chosen(settings, _loaded(settings, visit))
     differences = find_differences(found)
-    costs = [_costs(model, settings) for model in found]
+    costs = [compute_any_costs(m.config, settings.n_tokens, settings.batch) for m in found]
     return PanelView(
         said=_say(found, differences, visit),
         views={
@@ -93,13 +93,6 @@ def _loaded(settings: ArchitectureSettings, visit: Visit) -> Any:
         return None
     with visit.lease() as loaded:
         return loaded.info.name, loaded.config
-
-
-def _costs(model: Architecture, settings: ArchitectureSettings) -> ArchitectureCosts | None:
-    """None for two stacks, which read two texts."""
-    if "encoder" in model.layers:
-        return None
-    return compute_costs(model.config, settings.n_tokens, settings.batch)  # type: ignore[arg-type]
 
 
 def _say(found: Sequence[Architecture], differences: Sequence[Difference], visit: Visit) -> str:
@@ -190,27 +183,24 @@ def _value(costs: ArchitectureCosts, name: str) -> int:
 
 
 def _cost_numbers(
-    found: Sequence[Architecture], costs: Sequence[ArchitectureCosts | None], visit: Visit
+    found: Sequence[Architecture], costs: Sequence[ArchitectureCosts], visit: Visit
 ) -> TableTwin:
     """Costs as plain numbers, for export and programs."""
     names = (*COSTS, *BYTES, *TRAINING)
     return TableTwin(
         rows=[visit.say(f"cost_{name}") for name in names],
         columns=[model.name for model in found],
-        cells=[[None if c is None else _value(c, name) for c in costs] for name in names],
+        cells=[[_value(c, name) for c in costs] for name in names],
         digits=0,
     )
 
 
 def _tabulate_costs(
     found: Sequence[Architecture],
-    costs: Sequence[ArchitectureCosts | None],
+    costs: Sequence[ArchitectureCosts],
     visit: Visit,
 ) -> dict[str, Any]:
-    def write(cost: ArchitectureCosts | None, model: Architecture, name: str) -> str:
-        if cost is None:
-            known = {"parameters": model.count.unique, "with_copies": model.count.total}
-            return f"{known[name]:,}" if name in known else "–"
+    def write(cost: ArchitectureCosts, name: str) -> str:
         value = _value(cost, name)
         if name in COSTS[2:]:
             return f"{value / 1e9:,.3f} G"
@@ -222,10 +212,7 @@ def _tabulate_costs(
     return {
         "rows": [visit.say(f"cost_{name}") for name in names],
         "cols": [model.name for model in found],
-        "cells": [
-            [write(cost, model, name) for cost, model in zip(costs, found, strict=True)]
-            for name in names
-        ],
+        "cells": [[write(cost, name) for cost in costs] for name in names],
         "digits": 0,
         "wide": True,
     }
