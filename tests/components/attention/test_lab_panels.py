@@ -40,9 +40,8 @@ from tests.components.tiny_chat import CONFIG, TinyStore
 
 ROOT = Path(__file__).parents[3]
 TEXT = "abcab abca"
-MOE = dataclasses.replace(
-    CONFIG, moe=MoeConfig(n_experts=5, n_active=2, d_ff=16, normalise_weights=True)
-)
+EXPERTS = MoeConfig(n_experts=5, n_active=2, d_ff=16, normalise_weights=True)
+MOE = dataclasses.replace(CONFIG, moe=EXPERTS)
 
 
 class Store(TinyStore):
@@ -341,9 +340,8 @@ def test_variants_are_counted(ctx, nobody):
 
 def test_passes_are_walked_through_and_measured(ctx, nobody):
     on = CacheHandlers(ctx)
-    *_, stepper, said, big, keys, _facts, table, _exports, kept = on.read(
-        "abcd", None, None, 0, None, None, nobody
-    )
+    read = on.read("abcd", None, None, 0, None, None, nobody)
+    *_, stepper, said, big, keys, _facts, table, _exports, kept = read
     assert stepper == {"index": 0, "count": 9}
     assert "4" in said
     pattern = ctx.routes.find(big["value"]["matrix"]).cells
@@ -387,19 +385,16 @@ def test_experts_are_shown_and_a_model_without_says_what_it_has(ctx, nobody):
     cells = ctx.routes.find(big["matrix"]).cells
     np.testing.assert_allclose(cells.sum(1), 1, atol=1e-5)
     assert sum(bar["value"] for bar in load["bars"]) == pytest.approx(1)
-    best = np.argsort(-cells[0])[:2]
-    assert [part.split()[0] for part in taken["cells"][0][0].split(" + ")] == [
-        f"e{i}" for i in best
-    ]
+    best = [f"e{i}" for i in np.argsort(-cells[0])[:2]]
+    assert [part.split()[0] for part in taken["cells"][0][0].split(" + ")] == best
     check_drawer(ctx, *drawer)
     with pytest.raises(ConfigError, match="feed-forward of width 52"):
         on.show("", TEXT, None, None, None, nobody)
     assert on.offer("", "moe", None, nobody).value == "moe"
     assert on.offer("", None, None, nobody).value == ""
     assert "Train a small one" in on.begin("", TEXT, None, None, None, nobody)[1]
-    _message, table, *drawer = on.measure(
-        nobody, LayerSettings(d_model=32, d_expert=16, n_experts=5, n_tokens=7)
-    )
+    sizes = LayerSettings(d_model=32, d_expert=16, n_experts=5, n_tokens=7)
+    _message, table, *drawer = on.measure(nobody, sizes)
     assert table["cells"][0][0] == f"{5 * 3 * 32 * 16 + 32 * 5:,}"
     check_drawer(ctx, *drawer)
     assert "qwen3-30b-a3b" in on.published(nobody)["rows"]
