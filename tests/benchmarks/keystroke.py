@@ -65,7 +65,7 @@ def main():
         page.wait_for_selector("#attention-map canvas", state="visible")
         page.wait_for_timeout(2000)
         page.evaluate(WATCH_TASKS)
-        for n_tokens, sentences, cells in ((512, 72, 512), (1024, 145, 512)):
+        for n_tokens, sentences, cells in ((505, 63, 505), (1024, 145, 512)):
             page.evaluate("window.longestMs = 0")
             page.locator("#attention-text textarea").fill(SENTENCE * sentences)
             page.wait_for_function(

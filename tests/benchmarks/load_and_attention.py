@@ -2,7 +2,7 @@
 
 Beside the `gguf` package's reader, and beside a forward pass that shows nothing.
 
-    python tests/benchmarks/load_and_attention.py
+    python -m tests.benchmarks.load_and_attention
 
 Prints seconds and ratios. Run it on a quiet machine; recorded results are in results.md.
 """

@@ -1,6 +1,6 @@
 """Seconds until the 2017 Transformer translates each toy task, with the settings of the form.
 
-    python tests/benchmarks/translation.py [--threads 2]
+    python -m tests.benchmarks.translation [--threads 2]
 
 A whole run as the page makes it: evaluations, samples and checkpoints are in it; importing torch is
 not. Prints for each task the time, that of the processor, and the share of held-out texts that come

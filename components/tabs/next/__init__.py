@@ -49,6 +49,7 @@ def build(ctx: AppContext) -> None:
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "inspector-controls"], min_width=0):
             text, chat, typed, dials = _build_controls(ctx, head)
+            _wire_dials(dials)  # before all else that follows them: Gradio takes them in this order
         with gr.Column(elem_classes=["figure"], min_width=0):
             with gr.Tabs(elem_id="next-panels", overflow_behavior="wrap") as panels:
                 for name in PANELS:
@@ -66,7 +67,6 @@ def build(ctx: AppContext) -> None:
             with asking.tabs["game"]:
                 game_text = game.build(asking, dials.controls["seed"])
     asking.wire({"text": text, "chat": chat, "logits": typed})
-    _wire_dials(dials)
     ctx.address.register_panels("next", panels, PANELS)
     ctx.address.register("next", "text", text)
     ctx.address.register("next", "chat", chat, parse_switch)
