@@ -91,6 +91,7 @@ def build(ctx: AppContext) -> Callable[[TabHead, gr.Tab], None]:
         TRANSLATION,
         formula=LOSS,
         look_for=f"{PREFIX}.look_for_live",
+        none_key=f"{PREFIX}.runs_none",
         build_above=lambda: above.update(_build_setup(ctx)),
     )
     parts = Parts(choice=choice, live=watched, **above, **_build_translation(ctx))

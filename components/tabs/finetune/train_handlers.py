@@ -41,6 +41,7 @@ SETUP_NAMES = tuple(field.name for field in dataclasses.fields(TuningSetup))
 # "Try this": what is trained, and whether the question counts.
 EXAMPLES = (("last_block", "answer"), ("lora", "answer"), ("all", "everything"))
 MOST_LENGTH_BARS = 8
+LARGE = 20_000_000  # parameters from which a run of the samples takes many minutes on two cores
 
 
 class TrainHandlers:
@@ -103,7 +104,7 @@ class TrainHandlers:
         formula = FORMULAS[setup.loss if view.objective == "preference" else view.objective]
         return (
             say(locale, f"finetune.what.{view.objective}", data=view.name),
-            say(locale, "finetune.base", name=name),
+            self._say_base(name, share.n_all, locale),
             say(
                 locale,
                 "finetune.share",
@@ -118,6 +119,11 @@ class TrainHandlers:
             *_visible(view.objective, setup),
             *self._drawer(view, batch, setup, settings, source),
         )
+
+    def _say_base(self, name: str, n_parameters: int, locale: str) -> str:
+        """What the run begins from, and where that will be slow, what learns fast."""
+        key = "base_large" if n_parameters > LARGE else "base"
+        return self._ctx.words.say(locale, f"finetune.{key}", name=name)
 
     def begin(
         self,

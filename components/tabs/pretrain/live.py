@@ -63,6 +63,7 @@ def build(
     *,
     formula: str = FORMULA,
     look_for: str = "",
+    none_key: str = "",
     build_above: Callable[[], None] = lambda: None,
 ) -> Parts:
     """Build the panel, without its events.
@@ -72,13 +73,15 @@ def build(
         tab: Whose runs; ids on the page begin with it.
         formula: Of their loss, for the drawer.
         look_for: Key of the note below; empty is that of the tab.
+        none_key: Key of what the list says before there is a run; empty is that of the tab.
         build_above: Builds what stands above the list of runs.
     """
     words, chart = ctx.words, f"{tab}-curve"
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "pretrain-controls"], min_width=0):
             build_above()
-            runs = build_run_list(words, elem_id=f"{tab}-runs")
+            none_key = none_key or f"{tab}.runs_none"
+            runs = build_run_list(words, elem_id=f"{tab}-runs", none_key=none_key)
             with gr.Row(elem_classes=["button-row"]):
                 buttons = {name: _build_button(ctx, name, tab) for name in ACTIONS}
             opened = gr.Button(

@@ -55,7 +55,6 @@ _LIVE_TEXTS = (
 _SAMPLE_TEXTS = ("title", "none", "step", "copied", "line")
 _LIST_TEXTS = (
     "title",
-    "none",
     "steps",
     "validation",
     "name",
@@ -101,7 +100,7 @@ def build_samples_view(words: Words, *, elem_id: str, chart: str) -> gr.HTML:
     )
 
 
-def build_run_list(words: Words, *, elem_id: str) -> gr.HTML:
+def build_run_list(words: Words, *, elem_id: str, none_key: str) -> gr.HTML:
     """Build the list of the visitor's runs; its value is what `make_run_list` gives.
 
     Events: `pick` (`event.run`), `rename` (`event.run`, `event.name`), `remove` (`event.run`).
@@ -109,8 +108,10 @@ def build_run_list(words: Words, *, elem_id: str) -> gr.HTML:
     Args:
         words: The sentences of the page.
         elem_id: Its id in the page.
+        none_key: Key of what it says before there is a run.
     """
-    keys = {**{name: f"pretrain.runs.{name}" for name in _LIST_TEXTS}, **_state_keys()}
+    keys = {name: f"pretrain.runs.{name}" for name in _LIST_TEXTS}
+    keys |= {"none": none_key, **_state_keys()}
     texts = pick_texts(words, keys)
     return build_view("run_list", words, template=_LIST, elem_id=elem_id, texts=texts)
 
