@@ -1,6 +1,7 @@
 """The Tokens tab in Chromium: links, copies, right-to-left, playing, stopping, uploads, keeping."""
 
 import base64
+import contextlib
 import json
 import random
 import re
@@ -12,6 +13,7 @@ from tokenizers import Tokenizer as Library
 from tokenizers import models, pre_tokenizers
 
 from components.tabs import pretrain, tokens
+from explorer.errors import JobError
 from models.tokenizers import load_tokenizer, train_bpe
 from models.tokenizers.byte_table import byte_to_character
 from tests.components.test_tokens_panels import WORDS
@@ -29,7 +31,8 @@ def served(tmp_path_factory):
     with serve_tokens(home, tabs=(tokens.TAB, pretrain.TAB)) as (url, ctx):
         yield url, ctx
         for run in ctx.runs.list("local"):
-            ctx.runs.stop(run.id, "local")
+            with contextlib.suppress(JobError):  # it has ended by itself
+                ctx.runs.stop(run.id, "local")
 
 
 @pytest.fixture

@@ -45,4 +45,4 @@ def test_perplexity_of_a_story_equals_that_of_transformers(smollm2_file, data_fo
     assert losses.perplexity == pytest.approx(math.exp(total / count), rel=1e-4)
     short = text[:4_000]
     both = compute_token_losses(loaded, short).perplexity, compute_perplexity(loaded, short)
-    assert both[0] == pytest.approx(both[1].perplexity, rel=1e-6)
+    assert both[0] == pytest.approx(both[1].perplexity, rel=1e-4)
