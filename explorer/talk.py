@@ -110,14 +110,21 @@ class Talk:
 
     def ask(self, text: str) -> Talk:
         """Add what the visitor says."""
-        return self._added(Message(_new_name(), self.leaf, "user", text))
+        return self._added(Message(new_name(), self.leaf, "user", text))
 
-    def answer(self, text: str, answer: Answer | None = None) -> Talk:
-        """Add what the model says; the very same answer is not kept twice."""
+    def answer(self, text: str, answer: Answer | None = None, name: str = "") -> Talk:
+        """Add what the model says; the very same answer is not kept twice.
+
+        Args:
+            text: What it says.
+            answer: How it came about.
+            name: Of the message; empty makes a new one. An answer that grows keeps its name, so
+                that its beginning is not a branch of its own.
+        """
         for node in self._children(self.leaf):
             if _is_same(node, text, answer):
                 return replace(self, leaf=node.id)
-        return self._added(Message(_new_name(), self.leaf, "assistant", text, answer))
+        return self._added(Message(name or new_name(), self.leaf, "assistant", text, answer))
 
     def without_answer(self) -> Talk:
         """Go back to the last question, to have it answered anew; the answer stays a branch."""
@@ -198,7 +205,7 @@ class Talk:
 
     def _added(self, message: Message) -> Talk:
         nodes = {**self.nodes, message.id: message}
-        return Talk(self.id or _new_name(), nodes, message.id)
+        return Talk(self.id or new_name(), nodes, message.id)
 
 
 def make_talk(messages: Sequence[Message], leaf: str, name: str = "") -> Talk:
@@ -210,7 +217,7 @@ def make_talk(messages: Sequence[Message], leaf: str, name: str = "") -> Talk:
         name: Of the conversation; empty makes a new one.
     """
     nodes = {message.id: message for message in messages}
-    return Talk(name or _new_name(), nodes, leaf)
+    return Talk(name or new_name(), nodes, leaf)
 
 
 def _sorted_by_parent(nodes: Mapping[str, Message]) -> dict[str, Message]:
@@ -240,5 +247,6 @@ def _bare(token: AnswerToken) -> AnswerToken:
     return replace(token, alternatives=(), alternative_ids=(), kept=())
 
 
-def _new_name() -> str:
+def new_name() -> str:
+    """A name for a message or a conversation that no other one has."""
     return secrets.token_hex(8)

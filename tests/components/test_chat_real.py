@@ -72,8 +72,9 @@ def test_a_conversation_with_the_real_model_replays_from_its_file(smollm2_file: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("when", ["after Escape", "while it is written"])
 def test_a_token_is_chosen_in_the_page_and_escape_stops(
-    chromium: Any, url: str, store: TinyStore
+    chromium: Any, url: str, store: TinyStore, when: str
 ) -> None:
     page = chromium.new_page()
     problems: list[str] = []
@@ -82,17 +83,17 @@ def test_a_token_is_chosen_in_the_page_and_escape_stops(
     page.locator("#chat-message textarea").fill("Hello")
     page.keyboard.press("Enter")
     page.locator("#chat-chips .chip").nth(4).wait_for()
-    page.keyboard.press("Escape")
-    page.locator("#chat-conversation .assistant .act").first.wait_for()
+    if when == "after Escape":
+        page.keyboard.press("Escape")
+        page.wait_for_selector("body:not([data-chat=busy])")
     page.locator("#chat-chips .chip").nth(2).click()
     page.locator("#chat-choice .pick").first.click()
-    page.wait_for_selector("body[data-chat=busy]")
-    page.keyboard.press("Escape")
-    page.locator("#chat-conversation .branches").wait_for()
-    assert page.locator("#chat-conversation .assistant").count() == 1
+    branches = page.locator("#chat-conversation .assistant").last.locator(".branches")
+    branches.wait_for()  # it is seen when the new answer has ended
+    assert branches.inner_text().split()[1:4] == ["2", "of", "2"]
     page.reload()  # the conversation is there again
-    page.locator("#chat-conversation .branches").wait_for()
-    assert page.locator("#chat-conversation .user .text").inner_text() == "Hello"
+    branches.wait_for()
+    assert page.locator("#chat-conversation .user .text").last.inner_text() == "Hello"
     assert problems == []
     page.close()
 

@@ -1,6 +1,7 @@
 """Conversations through the API: branches, files, replay, several visitors; and servers."""
 
 import json
+import threading
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,8 @@ from gradio_client import Client
 
 from components.routes import MatrixRoutes
 from components.tabs.chat.answer_view import make_chips
-from components.tabs.chat.answering import AnswerWriter, Asking, Parts
+from components.tabs.chat.answering import AnswerWriter, Parts
+from components.tabs.chat.asking import Asking
 from components.tabs.chat.handlers import work_of
 from components.tabs.chat.talk_handlers import TalkHandlers
 from components.tabs.chat.talk_view import MOST_SHOWN_CHARACTERS, make_conversation
@@ -22,7 +24,7 @@ from explorer.stop_switches import StopSwitches
 from explorer.talk import MOST_DETAILED, Answer, Talk
 from explorer.talk_file import write_talk
 from explorer.talk_store import TalkStore
-from tests.components.test_chat_tab import RESULTS, ask, said, units_of
+from tests.components.test_chat_tab import LONG_S, RESULTS, ask, said, units_of
 from tests.components.tiny_chat import ByteTokenizer, TinyStore
 from tests.explorer.model_server import END, make_delta, serve_models
 
@@ -57,6 +59,31 @@ def test_another_token_makes_a_branch_and_both_stay(client: Client, store: TinyS
     assert ids_of(back) == ids_of(first)
     wrong = call(client, "/chat_branch", index=0, token=0, alternative=0, **HOT)
     assert wrong.card["kind"] == "error"
+
+
+def test_another_token_is_chosen_while_the_answer_is_written(
+    client: Client, store: TinyStore
+) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold(passes: int) -> None:
+        if passes == 6:
+            reached.set()
+            go_on.wait(LONG_S)
+
+    store.after_pass = hold
+    first = client.submit(message="hi", api_name="/chat_send", **HOT)
+    assert reached.wait(LONG_S)
+    other = client.submit(index=-1, token=0, alternative=4, api_name="/chat_branch", **HOT)
+    next(iter(other))  # it waits for the model
+    go_on.set()
+    first.result(LONG_S)
+    branch = SimpleNamespace(**dict(zip(RESULTS, other.result(LONG_S), strict=True)))
+    assert branch.view["messages"][1]["branch"] == [1, 2]  # what was written stays the other one
+    assert len(ids_of(branch)) == HOT["max_new_tokens"]
+    back = call(client, "/chat_switch", index=1, by=-1)
+    assert said(back)[0] == ("user", "hi")
+    assert 1 <= len(ids_of(back)) <= 6
 
 
 @pytest.mark.slow

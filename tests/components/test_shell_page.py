@@ -216,6 +216,26 @@ def test_on_a_public_host_every_visitor_is_an_owner() -> None:
     assert local.owner_of("abc") == local.owner_of(None) == LOCAL_OWNER
 
 
+@pytest.mark.parametrize("named", ["", "https://models.example.org/v1"])
+def test_a_public_host_shows_fields_of_a_server_where_its_operator_named_one(
+    monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.setenv("GLASSBOX_SERVERS", named)
+    demo, _ = build_page(FakeStore(), Settings(public=True))
+    shown = [
+        all(getattr(place, "visible", True) is True for place in [block, *parents_of(block)])
+        for block in demo.blocks.values()
+        if str(block.elem_id).endswith(("-server-url", "-server-key", "-server-find"))
+    ]
+    assert len(shown) >= 3
+    assert set(shown) == {bool(named)}
+
+
+def parents_of(block: Any) -> Iterator[Any]:
+    while (block := block.parent) is not None:
+        yield block
+
+
 def test_tabs_have_unique_ids_and_titles_in_the_words() -> None:
     ids = [tab.id for tab in TABS]
     assert len(set(ids)) == len(ids)

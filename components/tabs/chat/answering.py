@@ -29,18 +29,16 @@ from components.tabs.chat.answer_view import (
     make_table,
     make_waiting,
 )
+from components.tabs.chat.asking import Asking
 from components.tabs.chat.talk_list import list_talks
 from components.tabs.chat.talk_view import make_conversation
 from explorer.answer_snippet import make_answer_snippet
 from explorer.conversation import (
-    AnswerSettings,
     AnswerShare,
     AnswerStep,
-    AnswerToken,
     stream_answer,
 )
 from explorer.errors import ExplorerError, ServerError, Stopped
-from explorer.openai_server import OpenAIServer
 from explorer.server_answer import stream_server_answer
 from explorer.talk import Answer, Talk
 
@@ -53,8 +51,6 @@ TEXT_LONGER_S = 0.0003
 CHIPS_LONGER_S = 0.002
 
 Updates = dict[Any, Any]
-
-SERVER_PREFIX = "server:"  # what answers of a server are recorded with begins so
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,61 +98,6 @@ class Parts:
     picked: gr.State
 
 
-@dataclass(frozen=True)
-class ServerChoice:
-    """The server that answers in place of a model here.
-
-    Args:
-        server: The server.
-        model: Name that it gave its model.
-    """
-
-    server: OpenAIServer
-    model: str
-
-    @property
-    def source(self) -> str:
-        """What answers are recorded with; the key is no part of it."""
-        return f"{SERVER_PREFIX}{self.server.url}#{self.model}"
-
-
-@dataclass(frozen=True)
-class Asking:
-    """Everything that one answer depends on, apart from the conversation.
-
-    Args:
-        work: Id under which it can be stopped: the visitor's session, which has one answer at most.
-        source: Of the model.
-        owner: Of the visitor, for the store.
-        system: Instruction that stands before the conversation.
-        settings: How to answer.
-        locale: Language of the reader.
-        server: The server that answers; None is a model here.
-        start: Tokens that the answer begins with: a branch.
-    """
-
-    work: str
-    source: str
-    owner: str
-    system: str
-    settings: AnswerSettings
-    locale: str
-    server: ServerChoice | None = None
-    start: tuple[AnswerToken, ...] = ()
-
-    def record(self, step: AnswerStep) -> Answer:
-        """How the answer came about."""
-        return Answer(
-            source=self.source if self.server is None else self.server.source,
-            settings=self.settings,
-            system=self.system,
-            tokens=step.tokens,
-            n_start=len(self.start),
-            finish=step.finish,
-            starts_inside=step.prompt.starts_inside,
-        )
-
-
 class Pace:
     """Says when enough time has passed to send something again.
 
@@ -194,6 +135,11 @@ class AnswerWriter:
     def __init__(self, ctx: AppContext, parts: Parts) -> None:
         self._ctx = ctx
         self._parts = parts
+        self._so_far: dict[str, Talk] = {}  # by the question's name
+
+    def so_far(self, talk: Talk) -> Talk:
+        """The conversation with what the page shows of an answer that is being written."""
+        return self._so_far.get(talk.leaf, talk)
 
     def answer(
         self, before: Talk, asked: Talk, asking: Asking, unsent: Updates
@@ -224,6 +170,8 @@ class AnswerWriter:
             except Exception as error:
                 if not switch.superseded:
                     yield self._back_to(before, asking, unsent, error)
+            finally:
+                self._so_far.pop(asked.leaf, None)
 
     def _back_to(self, before: Talk, asking: Asking, unsent: Updates, error: Exception) -> Updates:
         """The page as it was, with a card that says why, all in one update.
@@ -281,6 +229,7 @@ class AnswerWriter:
                     elif text_pace.due(TEXT_LONGER_S * len(step.tokens)):
                         if chips_pace.due(CHIPS_LONGER_S * len(step.tokens)):
                             chips = make_chips(tokenizer, step.tokens)
+                            self._so_far[asked.leaf] = asking.added(asked, step)
                         yield self._progress(asked, asking, step, chips)
             except ServerError as error:
                 if step is None or not step.text:
@@ -288,8 +237,7 @@ class AnswerWriter:
                 yield self._cut_off(asked, asking, replace(step, finish="stopped"), error)
             except GeneratorExit:  # the page was closed: what there is, is there after a reload
                 if step is not None and step.finish is None:
-                    so_far = replace(step, finish="stopped")
-                    self._keep(asked.answer(step.text, asking.record(so_far)), asking)
+                    self._keep(asking.added(asked, step), asking)
                 raise
 
     def _begin(self, asked: Talk, asking: Asking, unsent: Updates) -> Updates:
@@ -320,7 +268,7 @@ class AnswerWriter:
     def _finish(self, asked: Talk, asking: Asking, loaded: Any, step: AnswerStep) -> Updates:
         if step.finish == "stopped" and not (step.text or step.tokens):
             raise Stopped("stopped before the first token")
-        talk, listed = self._keep(asked.answer(step.text, asking.record(step)), asking)
+        talk, listed = self._keep(asking.added(asked, step), asking)
         return {
             **self._end(talk),
             self._parts.status: make_status(self._ctx, asking.locale, step),

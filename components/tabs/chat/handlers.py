@@ -9,7 +9,8 @@ from typing import Any
 import gradio as gr
 
 from components.context import AppContext
-from components.tabs.chat.answering import AnswerWriter, Asking, Parts, ServerChoice, Updates
+from components.tabs.chat.answering import AnswerWriter, Parts, Updates
+from components.tabs.chat.asking import Asking, ServerChoice
 from components.tabs.chat.talk_list import list_talks
 from components.tabs.chat.talk_view import make_conversation
 from components.text import Words, locale_of
@@ -208,6 +209,7 @@ class Handlers:
         Raises:
             ConfigError: There is no such message, token or alternative.
         """
+        talk = self.so_far(talk)
         at, k = len(talk.messages) - 1 if index < 0 else int(index), int(token)
         answer = talk.messages[at].answer if 0 <= at < len(talk.messages) else None
         if answer is None or not 0 <= k < len(answer.tokens):
@@ -221,6 +223,10 @@ class Handlers:
         asking = self._asking(model_id, owner, system, None, request, answer.settings)
         asking = replace(asking, source=answer.source, system=answer.system, start=start)
         yield from self._writer.answer(talk, talk.before(at), asking, {})
+
+    def so_far(self, talk: Talk) -> Talk:
+        """The conversation with what the page shows of an answer that is being written."""
+        return self._writer.so_far(talk)
 
     def stop(self, request: gr.Request) -> None:
         """Stop the answer of this visitor that is being written; it ends after its next token."""

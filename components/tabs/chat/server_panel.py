@@ -16,7 +16,7 @@ from components.server_fields import (
     is_server_possible,
     open_server,
 )
-from components.tabs.chat.answering import ServerChoice
+from components.tabs.chat.asking import ServerChoice
 from components.text import locale_of
 
 

@@ -23,7 +23,8 @@ from components.tabs.chat.answer_view import (
     make_table,
     make_waiting,
 )
-from components.tabs.chat.answering import SERVER_PREFIX, Parts, Updates
+from components.tabs.chat.answering import Parts, Updates
+from components.tabs.chat.asking import SERVER_PREFIX
 from components.tabs.chat.handlers import Handlers, work_of
 from components.tabs.chat.talk_view import make_conversation
 from components.text import locale_of
@@ -123,7 +124,7 @@ class TalkHandlers:
         request: gr.Request,
     ) -> Updates:
         """Show one token: how sure the model was, and what else could have come."""
-        answer = _answer_at(talk, shown)
+        answer = _answer_at(self._answers.so_far(talk), shown)
         if answer is None:
             return {self._parts.choice: None, self._parts.picked: -1}
         tokenizer = self._tokenizer(answer, owner, request)

@@ -65,7 +65,8 @@ def build(ctx: AppContext) -> Parts:
                 t("finetune.judge_help" if is_possible else "chat.server_off"),
                 elem_classes=["help"],
             )
-            server = build_server_fields(ctx, "finetune")
+            with gr.Column(visible=is_possible, min_width=0):
+                server = build_server_fields(ctx, "finetune")
             number = _build_number(ctx)
             with gr.Row(elem_classes=["button-row"]):
                 go = gr.Button(
