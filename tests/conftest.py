@@ -9,7 +9,9 @@ from pathlib import Path
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # two busy threads on two shared cores are slower
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
+if "PYTEST_XDIST_WORKER" in os.environ:  # the other processes need the other cores
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings

@@ -239,23 +239,23 @@ def test_a_checkpoint_of_a_translation_opens_in_no_other_tab(whole):
 
 
 @pytest.mark.slow
-def test_each_task_is_learned_by_the_settings_of_the_form():
-    """95 % of the held-out texts right as a whole; how long that takes is in tests/benchmarks."""
+def test_numbers_are_learned_by_the_settings_of_the_form():
+    """95 % of the held-out texts right as a whole; tests/benchmarks has all tasks, with times."""
     from explorer.training.distributed import Processes
     from explorer.training.learner import load_learner
     from explorer.training.schedules import compute_learning_rate
     from explorer.training.steps import take_step
     from explorer.training.training_state import make_state
 
-    for name, task in TASKS.items():
-        config = build_translation_run(TranslationSetup(task=name))
-        data = open_data(RunFolder(None), config)
-        learner = load_learner(RunFolder(None), config, torch.device("cpu"))
-        state = make_state(config, data, Processes(device_type="cpu"), learner=learner)
-        for step in range(config.n_steps):
-            rate = compute_learning_rate(config.optimiser, config.schedule, step, config.n_steps)
-            take_step(state, config, compute_loss_sum, rate)
-        held_out = cut_pairs(task, draw_pairs(task, 8_512, config.seed)[8_000:])
-        with torch.no_grad():
-            scores = compute_scores(state.model, held_out.batch(range(512)))
-        assert float(scores["exact_match"].mean()) >= 0.95, name
+    task = TASKS["numbers"]
+    config = build_translation_run(TranslationSetup(task="numbers"))
+    data = open_data(RunFolder(None), config)
+    learner = load_learner(RunFolder(None), config, torch.device("cpu"))
+    state = make_state(config, data, Processes(device_type="cpu"), learner=learner)
+    for step in range(config.n_steps):
+        rate = compute_learning_rate(config.optimiser, config.schedule, step, config.n_steps)
+        take_step(state, config, compute_loss_sum, rate)
+    held_out = cut_pairs(task, draw_pairs(task, 8_512, config.seed)[8_000:])
+    with torch.no_grad():
+        scores = compute_scores(state.model, held_out.batch(range(512)))
+    assert float(scores["exact_match"].mean()) >= 0.95
