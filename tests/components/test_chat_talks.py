@@ -204,12 +204,17 @@ def test_a_very_long_answer_is_drawn_in_part_and_kept_whole() -> None:
 def test_the_last_conversation_comes_back_unless_a_new_one_has_begun(tmp_path: Path) -> None:
     talks, stops = TalkStore(tmp_path), StopSwitches()
     kept = talks.save("visitor", Talk().ask("before"))
-    answers = SimpleNamespace(open_talk=lambda talk, *_: {"talk": talk}, chosen=[])
+    writer = AnswerWriter(None, None)
+    answers = SimpleNamespace(open_talk=lambda talk, *_: {"talk": talk}, chosen=[], writer=writer)
     ctx = SimpleNamespace(talks=talks, stops=stops, owner_of=lambda owner, _: owner)
     handlers = TalkHandlers(ctx, None, answers, None)
     handlers._look = lambda *_: {}
     request = SimpleNamespace(session_hash="page")
     assert handlers.restore("visitor", Talk(), request)["talk"].id == kept.id
+    asked = Talk().ask("now")
+    writer._so_far[asked.leaf] = "visitor", asked  # it is being answered
+    assert handlers.restore("visitor", Talk(), request)["talk"] is asked
+    assert handlers.restore("other", Talk(), request)["talk"] == Talk()
     with stops.armed(work_of(request)):
         assert handlers.restore("visitor", Talk(), request) == {}
     assert handlers.open("", "visitor", request)["talk"] == Talk()  # "New", or one of the list
@@ -222,8 +227,13 @@ def test_a_page_that_closes_before_the_first_word_keeps_the_question(tmp_path: P
     parts = SimpleNamespace(**{**names, "working": working})
     ctx = SimpleNamespace(talks=TalkStore(tmp_path), stops=StopSwitches(), words=load_words())
     asking = Asking("work", "model", "visitor", "", AnswerSettings(), "en")
-    writing = AnswerWriter(ctx, parts).answer(Talk(), Talk().ask("hi"), asking, {})
+    writer = AnswerWriter(ctx, parts)
+    writing = writer.answer(Talk(), Talk().ask("hi"), asking, {})
     next(writing)
+    # a reload is faster than the end of the page that it closes
+    assert writer.find_asked("visitor").messages[0].text == "hi"
+    assert writer.find_asked("somebody else") is None
     writing.close()
+    assert writer.find_asked("visitor") is None
     [entry] = ctx.talks.list("visitor")
     assert [m.text for m in ctx.talks.load("visitor", entry.id).messages] == ["hi"]

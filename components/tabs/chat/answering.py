@@ -135,11 +135,17 @@ class AnswerWriter:
     def __init__(self, ctx: AppContext, parts: Parts) -> None:
         self._ctx = ctx
         self._parts = parts
-        self._so_far: dict[str, Talk] = {}  # by the question's name
+        # Question's name -> owner, and the conversation with what is written of the answer.
+        self._so_far: dict[str, tuple[str, Talk]] = {}
 
     def so_far(self, talk: Talk) -> Talk:
         """The conversation with what the page shows of an answer that is being written."""
-        return self._so_far.get(talk.leaf, talk)
+        return self._so_far.get(talk.leaf, ("", talk))[1]
+
+    def find_asked(self, owner: str) -> Talk | None:
+        """The conversation of a visitor's newest question that is being answered."""
+        asked = [talk for whose, talk in self._so_far.values() if whose == owner]
+        return asked[-1] if asked else None
 
     def answer(
         self, before: Talk, asked: Talk, asking: Asking, unsent: Updates
@@ -157,6 +163,7 @@ class AnswerWriter:
             self._ctx.stops.armed(asking.work) as switch,
             closing(self._write(asked, asking, switch.is_set)) as writing,  # type: ignore[type-var]
         ):
+            self._so_far[asked.leaf] = asking.owner, asked
             try:
                 yield self._begin(asked, asking, unsent)
                 for updates in writing:
@@ -229,7 +236,7 @@ class AnswerWriter:
                     elif text_pace.due(TEXT_LONGER_S * len(step.tokens)):
                         if chips_pace.due(CHIPS_LONGER_S * len(step.tokens)):
                             chips = make_chips(tokenizer, step.tokens)
-                            self._so_far[asked.leaf] = asking.added(asked, step)
+                            self._so_far[asked.leaf] = asking.owner, asking.added(asked, step)
                         yield self._progress(asked, asking, step, chips)
             except ServerError as error:
                 if step is None or not step.text:

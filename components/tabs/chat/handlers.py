@@ -47,7 +47,7 @@ class Handlers:
     def __init__(self, ctx: AppContext, parts: Parts) -> None:
         self._ctx = ctx
         self._parts = parts
-        self._writer = AnswerWriter(ctx, parts)
+        self.writer = AnswerWriter(ctx, parts)
         # Pages whose visitor has chosen a conversation; it matters in their first seconds alone.
         self.chosen: deque[str] = deque(maxlen=1000)
 
@@ -69,7 +69,7 @@ class Handlers:
         if not (message or "").strip():
             yield self._advise(asking.locale, "empty")
             return
-        yield from self._writer.answer(
+        yield from self.writer.answer(
             talk, talk.ask(message), asking, {self._parts.message: message}
         )
 
@@ -87,7 +87,7 @@ class Handlers:
         """Send one of the examples."""
         text = EXAMPLE_TEXTS[int(event._data["index"])]
         asking = self._asking(model_id, owner, system, server, request, settings)
-        yield from self._writer.answer(talk, talk.ask(text), asking, {})
+        yield from self.writer.answer(talk, talk.ask(text), asking, {})
 
     def regenerate(
         self,
@@ -105,7 +105,7 @@ class Handlers:
         if not asked.messages:
             yield self._advise(asking.locale, "nothing_to_regenerate")
             return
-        yield from self._writer.answer(talk, asked, asking, {})
+        yield from self.writer.answer(talk, asked, asking, {})
 
     def another(
         self,
@@ -169,7 +169,7 @@ class Handlers:
                 index=int(index),
                 count=len(talk.messages),
             )
-        yield from self._writer.answer(talk, talk.reworded(int(index), text), asking, {})
+        yield from self.writer.answer(talk, talk.reworded(int(index), text), asking, {})
 
     def choose(
         self,
@@ -209,7 +209,7 @@ class Handlers:
         Raises:
             ConfigError: There is no such message, token or alternative.
         """
-        talk = self.so_far(talk)
+        talk = self.writer.so_far(talk)
         at, k = len(talk.messages) - 1 if index < 0 else int(index), int(token)
         answer = talk.messages[at].answer if 0 <= at < len(talk.messages) else None
         if answer is None or not 0 <= k < len(answer.tokens):
@@ -222,11 +222,7 @@ class Handlers:
         start = (*answer.tokens[:k], choose_alternative(answer.tokens[k], int(alternative)))
         asking = self._asking(model_id, owner, system, None, request, answer.settings)
         asking = replace(asking, source=answer.source, system=answer.system, start=start)
-        yield from self._writer.answer(talk, talk.before(at), asking, {})
-
-    def so_far(self, talk: Talk) -> Talk:
-        """The conversation with what the page shows of an answer that is being written."""
-        return self._writer.so_far(talk)
+        yield from self.writer.answer(talk, talk.before(at), asking, {})
 
     def stop(self, request: gr.Request) -> None:
         """Stop the answer of this visitor that is being written; it ends after its next token."""
@@ -255,7 +251,7 @@ class Handlers:
             parts.hint: None,
             parts.send: gr.Button(visible=True),
             parts.stop: gr.Button(visible=False),
-            **self._writer.no_answer(),
+            **self.writer.no_answer(),
         }
 
     def model(self, model_id: str | None, owner: str | None, request: gr.Request) -> Updates:

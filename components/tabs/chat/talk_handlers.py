@@ -57,12 +57,16 @@ class TalkHandlers:
     def restore(self, owner: str | None, talk: Talk, request: gr.Request) -> Updates:
         """Open the conversation that was changed last, when the page is loaded.
 
-        Its tokens may take a while to be looked up; whoever has sent a message or chosen another
-        conversation by then stays with his own.
+        So is a question that another page of the visitor has just asked, such as this one before
+        its reload. Its tokens may take a while to be looked up; whoever has sent a message or
+        chosen another conversation by then stays with his own.
         """
         visitor = self._ctx.owner_of(owner, request)
+        asked = self._answers.writer.find_asked(visitor)
         entries = self._ctx.talks.list(visitor)
-        if entries and not talk.nodes:
+        if asked and not talk.nodes:
+            talk = asked
+        elif entries and not talk.nodes:
             talk = self._ctx.talks.load(visitor, entries[0].id)
         shown = self._answers.open_talk(talk, owner, request)
         shown |= self._look(talk, -1, owner, request)
@@ -124,7 +128,7 @@ class TalkHandlers:
         request: gr.Request,
     ) -> Updates:
         """Show one token: how sure the model was, and what else could have come."""
-        answer = _answer_at(self._answers.so_far(talk), shown)
+        answer = _answer_at(self._answers.writer.so_far(talk), shown)
         if answer is None:
             return {self._parts.choice: None, self._parts.picked: -1}
         tokenizer = self._tokenizer(answer, owner, request)
