@@ -136,6 +136,7 @@ def compute_by_hand(
     x = sheet.put("inputs", torch.tensor(inputs, dtype=torch.float32))
     _without_weights(sheet, x, settings)
     _with_weights(sheet, x, settings)
+    _with_heads(sheet, x, settings.seed)
     return HandAttention(matrices=sheet.kept, changed=tuple(changed), sharpness=compute_sharpness())
 
 
@@ -169,13 +170,10 @@ def _with_weights(sheet: _Sheet, x: torch.Tensor, settings: HandSettings) -> Non
     sheet.put("renormalised", cut / cut.sum(dim=-1, keepdim=True))
     generator = torch.Generator().manual_seed(settings.dropout_seed)
     rate = settings.dropout
-    sheet.put("keep", dropout(torch.ones_like(causal), rate, generator))
-    generator.manual_seed(settings.dropout_seed)
-    dropped = sheet.put("dropped", dropout(causal, rate, generator))
+    keep = sheet.put("keep", dropout(torch.ones_like(causal), rate, generator))
+    dropped = sheet.put("dropped", causal * keep)
     sheet.put("causal_contexts", causal @ v)
     sheet.put("dropped_contexts", dropped @ v)
-    for name, matrix in compute_heads(x.tolist(), seed=settings.seed).items():
-        sheet.put(f"heads_{name}", torch.from_numpy(matrix))
 
 
 def naive_softmax(scores: torch.Tensor) -> torch.Tensor:
@@ -212,32 +210,27 @@ def _draw_linear(d_in: int, d_out: int, generator: torch.Generator) -> torch.Ten
     return torch.empty(d_out, d_in).uniform_(-bound, bound, generator=generator)
 
 
-def compute_heads(
-    inputs: Sequence[Sequence[float]] = INPUTS, *, seed: int = 123
-) -> Mapping[str, Matrix]:
+def _with_heads(sheet: _Sheet, x: torch.Tensor, seed: int) -> None:
     """The same causal attention with two heads, in the two ways in which it is written.
 
-    `side_by_side`: two modules of their own, (3, 2) each, their results next to each other, (6, 4).
-    `split`: one module, (3, 2), cut into two heads of width 1, put together again and passed
-    through an output projection (2, 2) with a bias. `one`: a single head, (6, 2).
-
-    Args:
-        inputs: One vector of three numbers a word.
-        seed: Of the weights.
+    Two modules of their own, (3, 2) each, whose results stand next to each other, (6, 4); or one
+    module, (3, 2), cut into two heads of width 1, put together again, (6, 2), and passed through
+    an output projection (2, 2) with a bias.
     """
     import torch
 
-    x = torch.tensor(inputs, dtype=torch.float32)
     six = draw_weights("linear", seed, 6)
-    heads = [_attend(x @ w_q, x @ w_k, x @ w_v) for w_q, w_k, w_v in (six[:3], six[3:])]
+    one, two = (_attend(x @ w_q, x @ w_k, x @ w_v) for w_q, w_k, w_v in (six[:3], six[3:]))
+    heads = [sheet.put("heads_one", one), sheet.put("heads_two", two)]
+    sheet.put("heads_side_by_side", torch.cat(heads, dim=-1))
     generator = torch.Generator().manual_seed(seed)
     w_q, w_k, w_v = (_draw_linear(3, D_OUT, generator).T for _ in range(3))
-    w_o = _draw_linear(D_OUT, D_OUT, generator)
+    drawn = _draw_linear(D_OUT, D_OUT, generator).T
     bias = torch.empty(D_OUT).uniform_(-(D_OUT**-0.5), D_OUT**-0.5, generator=generator)
     q, k, v = ((x @ w).unflatten(-1, (2, 1)).transpose(0, 1) for w in (w_q, w_k, w_v))
-    split = _attend(q, k, v).transpose(0, 1).flatten(1) @ w_o.T + bias
-    found = {"one": heads[0], "side_by_side": torch.cat(heads, dim=-1), "split": split}
-    return {name: matrix.numpy() for name, matrix in found.items()}
+    joined = sheet.put("heads_joined", _attend(q, k, v).transpose(0, 1).flatten(1))
+    w_o = sheet.put("w_o", drawn)
+    sheet.put("heads_split", joined @ w_o + bias)
 
 
 def _attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:

@@ -41,7 +41,6 @@ STAGES = (
         show=("inputs", "scores"),
         formula=r"$$s_{ij} = x^{(i)} \cdot x^{(j)} \qquad S = X X^{\top}$$",
         torch_line="scores = x @ x.T          # one query: x @ x[1]",
-        fixed=("inputs",),
     ),
     Stage(
         key="by_sum",
@@ -57,7 +56,6 @@ STAGES = (
         r"\frac{e^{s_j - \max s}}{\sum_k e^{s_k - \max s}}$$",
         torch_line="naive = torch.exp(s) / torch.exp(s).sum(dim=-1, keepdim=True)\n"
         "stable = torch.softmax(s, dim=-1)",
-        fixed=("naive", "stable"),
     ),
     Stage(
         key="softmax",
@@ -71,7 +69,6 @@ STAGES = (
         show=("softmax", "inputs", "context"),
         formula=r"$$z^{(i)} = \sum_j a_{ij}\, x^{(j)}$$",
         torch_line="context = weights @ x",
-        fixed=("inputs",),
     ),
     Stage(
         key="qkv",
@@ -114,7 +111,6 @@ STAGES = (
         show=("weights", "cut", "renormalised", "causal"),
         formula=r"$$\frac{a_{ij}\,[j \le i]}{\sum_k a_{ik}\,[k \le i]}$$",
         torch_line="cut = weights.tril()\nweights = cut / cut.sum(dim=-1, keepdim=True)",
-        fixed=("causal",),
     ),
     Stage(
         key="dropout",
@@ -122,7 +118,6 @@ STAGES = (
         formula=r"$$\tilde a_{ij} = \frac{m_{ij}}{1-p}\, a_{ij}, \qquad "
         r"m_{ij} \sim \mathrm{Bernoulli}(1-p)$$",
         torch_line="weights = nn.Dropout(p)(weights)   # only while training",
-        fixed=("keep",),
     ),
     Stage(
         key="causal_contexts",
@@ -132,11 +127,16 @@ STAGES = (
     ),
     Stage(
         key="heads",
-        show=("heads_one", "heads_side_by_side", "heads_split"),
+        show=("heads_one", "heads_two", "heads_side_by_side"),
+        formula=r"$$\mathrm{heads}(X) = [Z_1 \;\; Z_2]$$",
+        torch_line="context = torch.cat([head(x) for head in heads], dim=-1)",
+    ),
+    Stage(
+        key="split",
+        show=("heads_joined", "w_o", "heads_split"),
         formula=r"$$\mathrm{MHA}(X) = \mathrm{concat}(Z_1, \dots, Z_H)\, W_o + b$$",
-        torch_line="side_by_side = torch.cat([head(x) for head in heads], dim=-1)\n"
-        "split = out_proj(z.transpose(0, 1).flatten(1))   # z: (heads, words, d / heads)",
-        fixed=("heads_one", "heads_side_by_side", "heads_split"),
+        torch_line="z = z.transpose(0, 1).flatten(1)   # (heads, words, d / heads) before\n"
+        "context = out_proj(z)",
     ),
 )
 
@@ -168,8 +168,11 @@ TITLES: Mapping[str, str] = {
     "causal_contexts": "Z = A V, j ≤ i",
     "dropped_contexts": "Z, dropout",
     "heads_one": "Z₁",
+    "heads_two": "Z₂",
     "heads_side_by_side": "[Z₁ Z₂]",
-    "heads_split": "concat(Z₁, Z₂) W_o + b",
+    "heads_joined": "Z = concat(Z₁, Z₂)",
+    "w_o": "W_o",
+    "heads_split": "Z W_o + b",
 }
 # Matrices of attention weights: coloured, on the scale that weights have everywhere.
 WEIGHTS = (

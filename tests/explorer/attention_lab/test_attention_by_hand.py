@@ -13,7 +13,6 @@ from explorer.attention_lab.by_hand import (
     ChangedCell,
     HandSettings,
     compute_by_hand,
-    compute_heads,
 )
 from explorer.errors import ConfigError
 
@@ -68,10 +67,25 @@ def test_dropout_to_the_digits_given(plain):
 
 
 def test_heads_to_the_digits_given():
-    heads = compute_heads()
-    close(heads["one"][[0, -1]], [[-0.4519, 0.2216], [-0.5299, -0.1081]])
-    close(heads["side_by_side"][-1], [-0.5299, -0.1081, 0.5077, 0.3493])
-    close(heads["split"][[0, -1]], [[0.3190, 0.4858], [0.2575, 0.4028]])
+    heads = compute_by_hand(HandSettings(seed=123)).matrices
+    close(heads["heads_one"][[0, -1]], [[-0.4519, 0.2216], [-0.5299, -0.1081]])
+    close(heads["heads_side_by_side"][-1], [-0.5299, -0.1081, 0.5077, 0.3493])
+    close(heads["heads_split"][[0, -1]], [[0.3190, 0.4858], [0.2575, 0.4028]])
+
+
+def test_a_changed_cell_of_a_head_goes_on_to_the_contexts():
+    cells = [
+        ChangedCell(matrix=name, row=1, column=0, value=3.0)
+        for name in ("heads_two", "heads_joined", "keep")
+    ]
+    plain, found = (compute_by_hand(HandSettings(), changed=c).matrices for c in ((), cells))
+    assert found["heads_side_by_side"][1, 2] == 3
+    assert np.array_equal(found["heads_side_by_side"][:, :2], plain["heads_one"])
+    change = (3 - plain["heads_joined"][1, 0]) * plain["w_o"][0]
+    moved = found["heads_split"] - plain["heads_split"]
+    np.testing.assert_allclose(moved[1], change, rtol=1e-5)
+    assert (moved[[0, 2, 3, 4, 5]] == 0).all()
+    assert found["dropped"][1, 0] == 3 * plain["causal"][1, 0]
 
 
 def test_the_draws_are_those_of_torchs_own_layers(plain):
