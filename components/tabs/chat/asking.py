@@ -1,6 +1,11 @@
 """What one answer depends on."""
 
+import inspect
+import typing
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any
 
 from explorer.conversation import AnswerSettings, AnswerStep, AnswerToken
 from explorer.openai_server import OpenAIServer
@@ -69,3 +74,30 @@ class Asking:
         """The conversation with the answer; one that has not ended counts as stopped."""
         step = step if step.finish else replace(step, finish="stopped")
         return asked.answer(step.text, self.record(step), self.name)
+
+
+def with_asking(
+    handler: Callable[..., Iterator[Any]], make: Callable[..., Asking]
+) -> Callable[..., Iterator[Any]]:
+    """Let a handler take what its answer depends on one by one, and get it as one `Asking`.
+
+    Args:
+        handler: Its last parameter is the `Asking`.
+        make: Makes one of its own parameters.
+
+    Returns:
+        A handler with the parameters of `make` in place of the last one.
+    """
+    kept = list(inspect.signature(handler).parameters.values())[:-1]
+    asked = inspect.signature(make).parameters
+
+    @wraps(handler)
+    def ask(**given: Any) -> Iterator[Any]:
+        asking = make(**{name: given.pop(name) for name in asked})
+        yield from handler(**given, asking=asking)
+
+    hints = {**typing.get_type_hints(handler), **typing.get_type_hints(make)}
+    parameters = [*kept, *asked.values()]
+    ask.__annotations__ = {parameter.name: hints[parameter.name] for parameter in parameters}
+    ask.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return ask

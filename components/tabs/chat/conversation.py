@@ -1,5 +1,6 @@
 """The panel "conversation": talk with the model, and see how sure it was of every token."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from components.kit.working import build_working
 from components.tabs.chat import server_panel
 from components.tabs.chat.answer_view import NO_CHIPS
 from components.tabs.chat.answering import Parts
+from components.tabs.chat.asking import with_asking
 from components.tabs.chat.controls import (
     build_choice,
     build_conversation,
@@ -192,7 +194,10 @@ def _wire(
     server: server_panel.ServerPanel,
 ) -> Handlers:
     on = Handlers(ctx, parts)
-    answering = partial(with_form, kind=AnswerSettings)
+
+    def answering(handler: Callable[..., Any]) -> Callable[..., Any]:
+        return with_form(with_asking(handler, on.make_asking), AnswerSettings)
+
     talk = [parts.talk, ctx.model_id, ctx.owner, parts.system, server.chosen]
     how = [*talk, *parts.form.inputs]
     shown = everything(parts)
@@ -225,7 +230,7 @@ def _wire(
     model = [ctx.model_id, ctx.owner]
     about_model = [parts.hint, parts.format, parts.form.controls["thinking"]]
     wire(ctx.model_id.change, on.model, model, about_model, **options)
-    expose(answering(on.chat), "chat")
+    expose(with_form(on.chat, AnswerSettings), "chat")
     return on
 
 

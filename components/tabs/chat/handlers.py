@@ -51,21 +51,15 @@ class Handlers:
         # Pages whose visitor has chosen a conversation; it matters in their first seconds alone.
         self.chosen: deque[str] = deque(maxlen=1000)
 
-    # Each of these takes the conversation, who asks and how, and the form's values in the end.
+    # Each of these takes the conversation, and in the end who asks and how: see `with_asking`.
 
     def send(
         self,
         message: str,
         talk: Talk,
-        model_id: str | None,
-        owner: str | None,
-        system: str,
-        server: ServerChoice | None,
-        request: gr.Request,
-        settings: AnswerSettings,
+        asking: Asking,
     ) -> Iterator[Updates]:
         """Send a message and write the answer."""
-        asking = self._asking(model_id, owner, system, server, request, settings)
         if not (message or "").strip():
             yield self._advise(asking.locale, "empty")
             return
@@ -77,30 +71,18 @@ class Handlers:
         self,
         event: gr.EventData,
         talk: Talk,
-        model_id: str | None,
-        owner: str | None,
-        system: str,
-        server: ServerChoice | None,
-        request: gr.Request,
-        settings: AnswerSettings,
+        asking: Asking,
     ) -> Iterator[Updates]:
         """Send one of the examples."""
         text = EXAMPLE_TEXTS[int(event._data["index"])]
-        asking = self._asking(model_id, owner, system, server, request, settings)
         yield from self.writer.answer(talk, talk.ask(text), asking, {})
 
     def regenerate(
         self,
         talk: Talk,
-        model_id: str | None,
-        owner: str | None,
-        system: str,
-        server: ServerChoice | None,
-        request: gr.Request,
-        settings: AnswerSettings,
+        asking: Asking,
     ) -> Iterator[Updates]:
         """Write the last answer anew; with the same settings and seed it is the same."""
-        asking = self._asking(model_id, owner, system, server, request, settings)
         asked = talk.without_answer()
         if not asked.messages:
             yield self._advise(asking.locale, "nothing_to_regenerate")
@@ -110,54 +92,38 @@ class Handlers:
     def another(
         self,
         talk: Talk,
-        model_id: str | None,
-        owner: str | None,
-        system: str,
-        server: ServerChoice | None,
-        request: gr.Request,
-        settings: AnswerSettings,
+        asking: Asking,
     ) -> Iterator[Updates]:
         """Write another answer, with the next seed."""
-        if settings.temperature == 0:
-            yield self._advise(locale_of(request), "greedy")
+        if asking.settings.temperature == 0:
+            yield self._advise(asking.locale, "greedy")
             return
-        settings = replace(settings, seed=(settings.seed + 1) % 2**31)
+        settings = replace(asking.settings, seed=(asking.settings.seed + 1) % 2**31)
         yield {self._parts.form.controls["seed"]: settings.seed}
-        yield from self.regenerate(talk, model_id, owner, system, server, request, settings)
+        yield from self.regenerate(talk, replace(asking, settings=settings))
 
     def reword(
         self,
         event: gr.EventData,
         talk: Talk,
-        model_id: str | None,
-        owner: str | None,
-        system: str,
-        server: ServerChoice | None,
-        request: gr.Request,
-        settings: AnswerSettings,
+        asking: Asking,
     ) -> Iterator[Updates]:
         """Change one of the visitor's messages; the answers after it are written anew."""
         index, text = int(event._data["index"]), str(event._data["text"])
-        yield from self.edit(index, text, talk, model_id, owner, system, server, request, settings)
+        yield from self.edit(index, text, talk, asking)
 
     def edit(
         self,
         index: float,
         text: str,
         talk: Talk,
-        model_id: str | None,
-        owner: str | None,
-        system: str,
-        server: ServerChoice | None,
-        request: gr.Request,
-        settings: AnswerSettings,
+        asking: Asking,
     ) -> Iterator[Updates]:
         """As `reword`, for programs: the number of the message, counted from 0, and its new text.
 
         Raises:
             ConfigError: There is no message of the visitor with this number.
         """
-        asking = self._asking(model_id, owner, system, server, request, settings)
         if not (text or "").strip():
             yield self._advise(asking.locale, "empty")
             return
@@ -177,17 +143,11 @@ class Handlers:
         shown: int,
         picked: int,
         talk: Talk,
-        model_id: str | None,
-        owner: str | None,
-        system: str,
-        server: ServerChoice | None,
-        request: gr.Request,
-        settings: AnswerSettings,
+        asking: Asking,
     ) -> Iterator[Updates]:
         """Put another token in the place of the one that was picked, and go on from there."""
         alternative = int(event._data["alternative"])
-        how = (talk, model_id, owner, system, server, request, settings)
-        yield from self.branch(shown, picked, alternative, *how)
+        yield from self.branch(shown, picked, alternative, talk, asking)
 
     def branch(
         self,
@@ -195,12 +155,7 @@ class Handlers:
         token: float,
         alternative: float,
         talk: Talk,
-        model_id: str | None,
-        owner: str | None,
-        system: str,
-        server: ServerChoice | None,
-        request: gr.Request,
-        settings: AnswerSettings,
+        asking: Asking,
     ) -> Iterator[Updates]:
         """Branch an answer: keep its tokens up to one, put an alternative there, and go on.
 
@@ -220,8 +175,8 @@ class Handlers:
                 token=k,
             )
         start = (*answer.tokens[:k], choose_alternative(answer.tokens[k], int(alternative)))
-        asking = self._asking(model_id, owner, system, None, request, answer.settings)
-        asking = replace(asking, source=answer.source, system=answer.system, start=start)
+        asking = replace(asking, source=answer.source, server=None, start=start)
+        asking = replace(asking, system=answer.system, settings=answer.settings)
         yield from self.writer.answer(talk, talk.before(at), asking, {})
 
     def stop(self, request: gr.Request) -> None:
@@ -286,7 +241,7 @@ class Handlers:
         """
         chosen = self._server(server, key, model) if server.strip() else None
         source = None if chosen else model or None
-        asking = self._asking(source, None, system, chosen, request, settings)
+        asking = self.make_asking(source, None, system, chosen, request, settings)
         last = self._answer_whole(Talk().ask(message), asking)
         return {
             "text": last.text,
@@ -315,7 +270,7 @@ class Handlers:
     def _thinking(self) -> Any:
         return self._parts.form.controls["thinking"]
 
-    def _asking(
+    def make_asking(
         self,
         model_id: str | None,
         owner: str | None,
@@ -324,6 +279,7 @@ class Handlers:
         request: gr.Request,
         settings: AnswerSettings,
     ) -> Asking:
+        """What the controls of the page ask for."""
         source = self._ctx.source_of(model_id)
         visitor = self._ctx.owner_of(owner, request)
         work, locale = work_of(request), locale_of(request)
