@@ -135,8 +135,8 @@ STAGES = (
         key="split",
         show=("heads_joined", "w_o", "heads_split"),
         formula=r"$$\mathrm{MHA}(X) = \mathrm{concat}(Z_1, \dots, Z_H)\, W_o + b$$",
-        torch_line="z = z.transpose(0, 1).flatten(1)   # (heads, words, d / heads) before\n"
-        "context = out_proj(z)",
+        torch_line="# z: (heads, words, d / heads)\n"
+        "context = out_proj(z.transpose(0, 1).flatten(1))",
     ),
 )
 
