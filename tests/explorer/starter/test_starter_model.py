@@ -115,11 +115,11 @@ def test_it_answers_as_many_questions_as_recorded(starter, language):
 
 @pytest.mark.slow
 def test_the_command_builds_a_model_that_opens(tmp_path):
-    assert main([str(tmp_path), "--steps", "3"]) == 0
+    assert main([str(tmp_path), "--steps", "1"]) == 0
     built = load_model(tmp_path / "starter")
     assert built.config == get_preset("starter")
     assert built.tokenizer.special_tokens == {SEPARATOR: 0}
-    assert json.loads((tmp_path / "starter" / "scores.json").read_text())["n_steps"] == 3
+    assert json.loads((tmp_path / "starter" / "scores.json").read_text())["n_steps"] == 1
     assert (Path(tmp_path) / "starter" / "README.md").exists()
 
 
