@@ -81,7 +81,11 @@ def card_for(words: Words, locale: str, error: Exception) -> Card:
 
 
 def guarded(
-    handler: Callable[..., Any], outputs: Sequence[Any], card: Any, words: Words
+    handler: Callable[..., Any],
+    outputs: Sequence[Any],
+    card: Any,
+    words: Words,
+    nothing: Sequence[Any] | None = None,
 ) -> Callable[..., Any]:
     """Wrap a handler so that its errors become a card.
 
@@ -90,8 +94,10 @@ def guarded(
             output, or a mapping from outputs to values, as Gradio allows.
         outputs: The components that it fills.
         card: The card slot of the tab. It is emptied on success, unless the handler fills it; on an
-            error it is filled and the outputs stay as they are.
+            error it is filled.
         words: The sentences of the page.
+        nothing: What the outputs show after an error, so that nothing old stands beside a new
+            question; None leaves them as they are.
 
     Returns:
         A handler whose outputs are `[*outputs, card]`. Work that the visitor stopped leaves the
@@ -102,6 +108,10 @@ def guarded(
     def settled(values: Any) -> dict[Any, Any]:
         return {card: None, **_by_output(outputs, values)}
 
+    def failed(error: Exception, page_request: gr.Request | None) -> dict[Any, Any]:
+        shown = {} if nothing is None else _by_output(outputs, nothing)
+        return {**shown, card: card_for(words, locale_of(page_request), error)}
+
     @wraps(handler)
     def run(page_request: gr.Request | None, *inputs: Any) -> dict[Any, Any]:
         try:
@@ -109,7 +119,7 @@ def guarded(
         except Stopped:
             return {card: None}
         except Exception as error:
-            return {card: card_for(words, locale_of(page_request), error)}
+            return failed(error, page_request)
 
     @wraps(handler)
     def run_steps(page_request: gr.Request | None, *inputs: Any) -> Iterator[dict[Any, Any]]:
@@ -119,7 +129,7 @@ def guarded(
         except Stopped:
             yield {card: None}
         except Exception as error:
-            yield {card: card_for(words, locale_of(page_request), error)}
+            yield failed(error, page_request)
 
     chosen = run_steps if inspect.isgeneratorfunction(handler) else run
     return _with_request_first(chosen, handler)
@@ -157,6 +167,7 @@ def wire(
     card: Any,
     words: Words,
     api_name: str | None = None,
+    nothing: Sequence[Any] | None = None,
     **options: Any,
 ) -> Any:
     """Connect a handler to an event, with its errors shown in a card.
@@ -169,6 +180,7 @@ def wire(
         card: The card slot of the tab; the last output of the event.
         words: The sentences of the page.
         api_name: Name in the API; None keeps the event out of the API's listing.
+        nothing: What the outputs show after an error, as for `guarded`.
         **options: Further options of the listener, such as `queue=False`.
 
     Returns:
@@ -179,7 +191,7 @@ def wire(
     )
     listen = partial(gr.on, list(event)) if isinstance(event, Sequence) else event
     return listen(
-        guarded(handler, outputs, card, words),
+        guarded(handler, outputs, card, words, nothing),
         list(inputs),
         [*outputs, card],
         # Of each component that shows progress, Gradio's page copies all values at every update: an

@@ -37,11 +37,12 @@ def read_prompt(
         ids = tokenizer.encode(text)
         if tokenizer.adds_bos and tokenizer.bos_id is not None:
             ids = [tokenizer.bos_id, *ids]
-    limit = min(most_tokens or loaded.config.context_length, loaded.config.context_length)
+    context = loaded.config.context_length
+    limit = min(most_tokens or context, context)
     if len(ids) > limit:
         raise ContextError(
             f"the text has {len(ids)} tokens, and at most {limit} are read here; shorten it",
-            code="context-too-long",
+            code="context-too-long" if limit == context else "text-too-long-here",
             asked=len(ids),
             limit=limit,
         )

@@ -23,6 +23,7 @@ class LessonPhrases:
         asked: How somebody asks.
         asks: Questions for each relation, with answers of the forms that are learned; none where
             the world's own questions are asked.
+        told: For each of these relations, which of the world's ways to tell it is kept apart.
     """
 
     messages: tuple[str, ...]
@@ -30,6 +31,7 @@ class LessonPhrases:
     farewells: tuple[str, ...]
     asked: tuple[str, ...]
     asks: Mapping[str, tuple[Ask, ...]] = field(default_factory=dict)
+    told: Mapping[str, int] = field(default_factory=dict)
 
 
 def lesson_phrases() -> Mapping[tuple[str, bool], LessonPhrases]:
@@ -94,6 +96,7 @@ def _english() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "likes": (_ask("what", "Which food does {A} like?", "{A} likes {f}.", "f"),),
                 "wears": (_ask("what", "Which clothes has {A} on?", "{A} is wearing {y.a}.", "y"),),
             },
+            told={"lives": 1, "is_at": 0, "likes": 0, "wears": 0},
         ),
     }
 
@@ -130,5 +133,6 @@ def _chinese() -> Mapping[tuple[str, bool], LessonPhrases]:
                 "is_at": (_ask("where", "到哪里能找到{A}？", "{A}在{p.in}。", "p"),),
                 "likes": (_ask("what", "{A}最爱吃的是什么？", "{A}喜欢吃{f}。", "f"),),
             },
+            told={"owns": 1, "lives": 0, "is_at": 1, "likes": 1},
         ),
     }

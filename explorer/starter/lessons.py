@@ -198,10 +198,12 @@ def _draw_question(
 
 
 def _write_instruction(dice: Dice, lesson: LessonVoice, _: int) -> dict[str, str]:
-    book, others = lesson.voice.phrasebook, lesson_phrases()[lesson.voice.language, True].asks
+    book, apart = lesson.voice.phrasebook, lesson_phrases()[lesson.voice.language, True]
     # one way to say a thing is kept apart: from one or two ways nobody learns what they share
-    told = {name: book.facts[name] for name in others}
-    facts = {n: told[n][1:2] if lesson.half else (told[n][0], *told[n][2:]) for n in told}
+    facts, others = {}, apart.asks
+    for name, at in apart.told.items():
+        told = book.facts[name]
+        facts[name] = (told[at],) if lesson.half else (*told[:at], *told[at + 1 :])
     forms = {name: {ask.answer for ask in asks} for name, asks in others.items()}
     known = {name: [a for a in book.asks[name] if a.answer in forms[name]] for name in others}
     # three facts: half a word list has no more than three pets

@@ -96,6 +96,23 @@ def test_an_error_fills_the_card_and_leaves_the_outputs(parts: tuple) -> None:
     assert answer[card]["text"] == "Nothing there; try again."
 
 
+def test_after_an_error_nothing_old_stands_beside_a_new_question(parts: tuple) -> None:
+    one, two, card = parts
+
+    def fail(_text: str) -> tuple[str, str]:
+        raise ExplorerError("Too long.")
+
+    def steps(_text: str) -> Iterator[tuple[str, str]]:
+        yield "a", "b"
+        raise ExplorerError("Too long.")
+
+    for handler in (fail, steps):
+        answer = call(guarded(handler, [one, two], card, WORDS, nothing=("", None)), "a")
+        last = answer if isinstance(answer, dict) else list(answer)[-1]
+        assert (last[one], last[two]) == ("", None)
+        assert last[card]["text"] == "Too long."
+
+
 def test_a_generator_keeps_what_it_gave_before_the_error(parts: tuple) -> None:
     one, _, card = parts
 

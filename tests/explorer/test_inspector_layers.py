@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from explorer.attribution import compute_attribution
-from explorer.errors import ConfigError
+from explorer.errors import ConfigError, ContextError
 from explorer.lens_grid import stream_lens_grid
 from explorer.lens_targets import find_target
+from explorer.prompts import read_prompt
 from models import Trace, load_model
 from tests.components.tiny_chat import ByteTokenizer, build_tiny_chat
 
@@ -111,3 +112,19 @@ def test_a_word_of_several_tokens_is_followed_by_its_first():
         find_target(loaded, " ")
     with pytest.raises(ConfigError, match="choose 0 to 6"):
         compute_attribution(loaded, IDS, position=7)
+
+
+@pytest.mark.parametrize(
+    ("most_tokens", "code", "limit"),
+    [
+        (150, "text-too-long-here", 150),
+        (None, "context-too-long", 200),
+        (900, "context-too-long", 200),
+    ],
+)
+def test_a_long_text_is_refused_for_the_right_reason(most_tokens, code, limit):
+    loaded = build_tiny_chat()  # it reads 200 tokens
+    with pytest.raises(ContextError) as refused:
+        read_prompt(loaded, "x" * 201, most_tokens=most_tokens)
+    assert refused.value.code == code
+    assert (refused.value.facts["asked"], refused.value.facts["limit"]) == (201, limit)

@@ -27,6 +27,9 @@ $$\text{logit}_w = u_w \cdot \mathrm{norm}(x) = \sum_{c} \frac{c \cdot (g \odot 
 {\mathrm{rms}(x)} \qquad x = \sum_c c$$
 """
 
+# What the panel shows when there is no text, or none that it can read.
+NOTHING: tuple[Any, ...] = ("", "", *[None] * 6, dict(NO_EXPORTS))
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -76,7 +79,8 @@ def build(asking: Asking) -> None:
     parts = Parts(said, sums, bars, heads, norms, neurons, working)
     ctx, held = asking.ctx, asking.held["attribution"]
     on = AttributionHandlers(asking)
-    wire(held.change, on.split, [held, ctx.owner], parts.outputs(), **asking.options)
+    options = {**asking.options, "nothing": NOTHING}
+    wire(held.change, on.split, [held, ctx.owner], parts.outputs(), **options)
     expose(on.layers_attribution, "layers_attribution")
 
 
@@ -93,7 +97,7 @@ class AttributionHandlers:
     def split(self, ask: Ask, owner: str | None, request: gr.Request) -> tuple[Any, ...]:
         """Split the logit, and show the parts."""
         if not ask.text:
-            return ("", "", *[None] * 6, dict(NO_EXPORTS))
+            return NOTHING
         ctx, locale = self._ctx, locale_of(request)
         with ctx.store.lease(ask.source, ctx.owner_of(owner, request)) as loaded:
             ids = read_prompt(loaded, ask.text, most_tokens=MOST_TOKENS)

@@ -101,7 +101,8 @@ def _wire(asking: Asking, parts: Parts) -> None:
     on = CheckpointHandlers(asking)
     events = [held.change, parts.run.input, parts.start.click]
     inputs = [held, parts.run, parts.asked, ctx.owner]
-    wire(events, on.read, inputs, parts.outputs(), **options)
+    nothing = (gr.skip(), "", "", None, None, None, None, dict(NO_EXPORTS), "")
+    wire(events, on.read, inputs, parts.outputs(), nothing=nothing, **options)
     wire(parts.stop.click, asking.stopper("checkpoints"), [], [], queue=False, **options)
     wire(parts.grid.cell, on.cell, [parts.kept], [parts.cell], queue=False, **options)
     ctx.address.register("layers", "run", parts.asked, shared=parts.run)

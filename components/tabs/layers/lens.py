@@ -31,6 +31,9 @@ $$p_l = \mathrm{softmax}\big(W_U \cdot \mathrm{norm}_{\text{final}}(x_l)\big)
 """
 FIRST_S, EVERY_S = 0.3, 0.5  # an update of the page, at most so often
 
+# What the panel shows when there is no text, or none that it can read.
+NOTHING: tuple[Any, ...] = ("", "", None, None, None, dict(NO_EXPORTS))
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -68,7 +71,7 @@ def build(asking: Asking, position: Any) -> None:
     parts = Parts(stop, said, grid, chart, working)
     ctx, held, options = asking.ctx, asking.held["lens"], asking.options
     on = LensHandlers(asking)
-    wire(held.change, on.read, [held, ctx.owner], parts.outputs(), **options)
+    wire(held.change, on.read, [held, ctx.owner], parts.outputs(), nothing=NOTHING, **options)
     wire(stop.click, asking.stopper("lens"), [], [], queue=False, **options)
     wire(grid.cell, on.cell, [], [position], queue=False, **options)
     expose(on.layers_lens, "layers_lens")
@@ -92,7 +95,7 @@ class LensHandlers:
     def read(self, ask: Ask, owner: str | None, request: gr.Request) -> Iterator[tuple[Any, ...]]:
         """Read layer by layer, and show what is there already."""
         if not ask.text:
-            yield ("", "", None, None, None, dict(NO_EXPORTS))
+            yield NOTHING
             return
         ctx, locale = self._ctx, locale_of(request)
         shown_at, lens, lines = time.monotonic() - EVERY_S + FIRST_S, None, list[str]()

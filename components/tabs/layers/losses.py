@@ -29,6 +29,15 @@ $$\ell_t = -\ln \frac{e^{z_{x_t}}}{\sum_j e^{z_j}} = \ln \sum_j e^{z_j} - z_{x_t
 L = \frac{1}{N} \sum_t \ell_t \qquad \text{perplexity} = e^{L}$$
 """
 
+# What the panel shows when there is no text, or none that it can read.
+NOTHING: tuple[Any, ...] = (
+    "",
+    {"units": [], "more": 0, "total": 0},
+    *[None] * 5,
+    dict(NO_EXPORTS),
+    "",
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -75,7 +84,7 @@ def build(asking: Asking) -> None:
     parts = Parts(stop, said, chips, steps, worst, curve, working, gr.State(""))
     ctx, held, options = asking.ctx, asking.held["losses"], asking.options
     on = LossHandlers(asking)
-    wire(held.change, on.read, [held, ctx.owner], parts.outputs(), **options)
+    wire(held.change, on.read, [held, ctx.owner], parts.outputs(), nothing=NOTHING, **options)
     wire(stop.click, asking.stopper("losses"), [], [], queue=False, **options)
     wire(chips.token_click, on.token, [parts.kept], [steps, chips], **options)
     compared.wire(asking)
@@ -96,8 +105,7 @@ class LossHandlers:
     def read(self, ask: Ask, owner: str | None, request: gr.Request) -> Iterator[tuple[Any, ...]]:
         """Read the text window by window, and show the whole."""
         if not ask.text:
-            empty = {"units": [], "more": 0, "total": 0}
-            yield ("", empty, None, None, None, None, None, dict(NO_EXPORTS), "")
+            yield NOTHING
             return
         ctx, locale, found = self._ctx, locale_of(request), None
         with (

@@ -26,6 +26,9 @@ $$\hat x_{l,t} = \frac{x_{l,t}}{|x_{l,t}|} \qquad
 \cos = \hat x_{l,t} \cdot \hat x_{L,t}$$
 """
 
+# What the panel shows when there is no text, or none that it can read.
+NOTHING: tuple[Any, ...] = ("", *[None] * 4, dict(NO_EXPORTS))
+
 
 def build(asking: Asking) -> gr.Checkbox:
     """Build the panel and connect its events; returns its switch.
@@ -50,7 +53,8 @@ def build(asking: Asking) -> gr.Checkbox:
     drawer = [working.facts, working.table, working.exports]
     outputs = [said, chart, cosines, *drawer]
     events = [held.change, scaled.input]
-    wire(events, on.look, [held, scaled, ctx.owner], outputs, **asking.options)
+    options = {**asking.options, "nothing": NOTHING}
+    wire(events, on.look, [held, scaled, ctx.owner], outputs, **options)
     expose(on.layers_space, "layers_space")
     return scaled
 
@@ -70,7 +74,7 @@ class SpaceHandlers:
     ) -> tuple[Any, ...]:
         """Lay the stream into a plane."""
         if not ask.text:
-            return ("", None, None, None, None, dict(NO_EXPORTS))
+            return NOTHING
         locale = locale_of(request)
         found = self._compute(ask.source, ask.text, scaled, owner, request)
         explained = f"{sum(found.explained):.0%}"

@@ -28,6 +28,9 @@ $$\text{score} = \frac{\sum_{t=1}^{n} \ln p(x_t \mid x_{<t})}{n^{\,\alpha}}
 
 MOST_ROOT_CHARACTERS = 24  # of the prompt
 
+# What the panel shows when there is no text, or none that it can read.
+NOTHING: tuple[Any, ...] = ("", *[None] * 4, dict(NO_EXPORTS))
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -71,7 +74,8 @@ def build(asking: Asking, seed: Any) -> Form:
     on = BeamHandlers(asking)
     inputs = [held, seed, ctx.owner, *form.inputs]
     events = [held.change, run.click, *(control.release for control in form.inputs)]
-    wire(events, with_form(on.search, BeamSettings), inputs, parts.outputs(), **options)
+    search = with_form(on.search, BeamSettings)
+    wire(events, search, inputs, parts.outputs(), nothing=NOTHING, **options)
     wire(stop.click, asking.stopper("beam"), [], [], queue=False, **options)
     expose(on.next_beam, "next_beam")
     return form
@@ -98,7 +102,7 @@ class BeamHandlers:
     ) -> tuple[Any, ...]:
         """Search, and draw the tree."""
         if not ask.text:
-            return ("", None, None, None, None, dict(NO_EXPORTS))
+            return NOTHING
         ctx, locale = self._ctx, locale_of(request)
         with (
             self._asking.working("beam", request) as turn,

@@ -40,6 +40,16 @@ $$x_{t+1} \sim p_{A}(\cdot \mid x_{\le t}) \qquad \text{and} \qquad
 x'_{t+1} \sim p_{B}(\cdot \mid x'_{\le t}) \qquad \text{from the same seed}$$
 """
 
+# What the panel shows when there is no text, or none that it can read.
+NOTHING: tuple[Any, ...] = (
+    "",
+    {"units": [], "more": 0, "total": 0},
+    {"units": [], "more": 0, "total": 0},
+    None,
+    None,
+    dict(NO_EXPORTS),
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -107,7 +117,8 @@ def _wire(asking: Asking, dials: Form, parts: Parts) -> None:
     on = PairHandlers(asking)
     inputs = [held, parts.change, parts.length, ctx.owner, *dials.inputs]
     events = [held.change, parts.change.input, parts.run.click]
-    wire(events, with_form(on.write, SamplingSettings), inputs, parts.outputs(), **options)
+    write = with_form(on.write, SamplingSettings)
+    wire(events, write, inputs, parts.outputs(), nothing=NOTHING, **options)
     wire(parts.stop.click, asking.stopper("pairs"), [], [], queue=False, **options)
     expose(on.next_pair, "next_pair")
 
@@ -134,8 +145,7 @@ class PairHandlers:
     ) -> Iterator[tuple[Any, ...]]:
         """Write both, a token of each in turn."""
         if not ask.text:
-            empty = {"units": [], "more": 0, "total": 0}
-            yield ("", empty, empty, None, None, dict(NO_EXPORTS))
+            yield NOTHING
             return
         ctx, locale, other = self._ctx, locale_of(request), changed(settings, change)
         with (

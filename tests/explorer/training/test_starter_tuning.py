@@ -18,8 +18,11 @@ pytestmark = pytest.mark.slow
 N_TESTED = 40  # of the rows kept apart; a third of them is Chinese, as of all
 
 
-def test_the_starter_learns_what_is_spam() -> None:
-    data, most_before, least_after = "messages", 0.7, 0.95
+@pytest.mark.parametrize(
+    ("data", "most_before", "least_after"),
+    [("messages", 0.7, 0.95), ("instructions", 0.2, 0.7)],
+)
+def test_the_starter_learns_a_sample(data: str, most_before: float, least_after: float) -> None:
     view = DataSets().view(DataSettings(data=data))
     parts = replace(view.parts, test=view.parts.test[:N_TESTED])
     assert isinstance(parts, Parts)
