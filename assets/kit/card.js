@@ -24,5 +24,14 @@ function update() {
     part(name).hidden = !value[name];
   }
 }
-watch('value', update);
+/** A card out of sight would leave a button that seems to do nothing. */
+function show() {
+  update();
+  if (card.hidden || !element.offsetParent) return;
+  requestAnimationFrame(() => {
+    const {top, bottom} = card.getBoundingClientRect();
+    if (bottom <= 0 || top >= innerHeight) card.scrollIntoView({block: 'center'});
+  });
+}
+watch('value', show);
 update();

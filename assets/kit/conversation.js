@@ -2,7 +2,8 @@
 // message is ever parsed as HTML. Of Markdown it knows code, lists, headings, quotes, bold, italic.
 //
 // props.value: {busy, earlier, shown, messages: [{index, role: 'user' | 'assistant', text, more,
-// thought?, thinks?, branch?: [place, count], tokens?}]}; `shown` is the index whose tokens are shown.
+// thought?, thinks?, branch?: [place, count], tokens?, cut?}]}; `shown` is the index whose tokens are
+// shown, `cut` says that it was stopped before its end.
 // Events: 'regenerate', 'another', 'reword' {index, text}, 'halt' (Escape while busy),
 // 'switch' {index, by}, 'inspect' {index}.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
@@ -83,7 +84,7 @@ function markdown(text) {
 // --- one message ---------------------------------------------------------------------------------
 function action(key, run) {
   const button = node('button', {cls: 'act', type: 'button', text: say(key)});
-  if (['regenerate', 'another', 'inspect'].includes(key)) button.title = say(key + '_help');
+  if (['regenerate', 'another', 'inspect', 'answer'].includes(key)) button.title = say(key + '_help');
   button.addEventListener('click', run);
   return button;
 }
@@ -112,6 +113,7 @@ function actions(message, last) {
   kit.copyButton(copy, say('copy'), say('copied'), () => message.text);
   if (message.role === 'user') {
     if (!message.more) bar.append(action('edit', () => openEditor(message)));
+    if (last && !value.busy) bar.append(action('answer', () => trigger('regenerate')));
   } else if (last) {
     bar.append(action('regenerate', () => trigger('regenerate')));
     bar.append(action('another', () => trigger('another')));
@@ -145,6 +147,7 @@ function build(message, last) {
   if (message.thought) parts.push(thoughts(message));
   parts.push(text);
   if (message.more) parts.push(node('p', {cls: 'help', text: say('more', {n: kit.count(message.more)})}));
+  if (message.cut) parts.push(node('p', {cls: 'help', text: say('was_cut')}));
   parts.push(actions(message, last));
   return node('article', {cls: `message ${message.role}`, 'data-index': message.index}, ...parts);
 }

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 import time
 
 import pytest
@@ -75,6 +76,10 @@ def test_what_a_server_does_wrong_is_said_and_nothing_is_lost(open_page, store, 
     with serve_models() as plays:
         page = open_page()
         use_server(page, closed, "cannot be reached")
+        page.wait_for_function(  # the fields are far below the card
+            "() => { const {top, bottom} = document.querySelector('#chat-card .card')"
+            ".getBoundingClientRect(); return bottom > 0 && top < innerHeight; }"
+        )
         use_server(page, plays.url)
         new_talk(page)
         for status, pieces, told in (
@@ -152,6 +157,7 @@ def test_a_reload_in_the_middle_loses_nothing_and_new_is_new(open_page, store):
     mine.wait_for()
     page.locator("#chat-conversation .assistant").wait_for()
     assert len(answers(page)[0]) > 0
+    page.get_by_text("Stopped before its end.").wait_for()
     page.wait_for_selector("body[data-chat=idle]")
     send(page, "second question")
     page.locator("#chat-chips .chip").nth(3).wait_for()
@@ -160,6 +166,24 @@ def test_a_reload_in_the_middle_loses_nothing_and_new_is_new(open_page, store):
     page.wait_for_timeout(2_000)
     assert page.locator("#chat-conversation .message").count() == 0
     assert page.locator("#chat-send").is_visible()
+
+
+def test_a_reload_before_the_first_word_shows_the_question_and_offers_an_answer(open_page, store):
+    go_on = threading.Event()
+    store.after_pass = lambda passes: go_on.wait(60)
+    page = open_page()
+    new_talk(page)
+    send(page, "asked just now")
+    page.locator("#chat-conversation .user").get_by_text("asked just now").wait_for()
+    page.reload()
+    page.locator("#chat-conversation .user").get_by_text("asked just now").wait_for()
+    answer = page.locator("#chat-conversation").get_by_role("button", name="Answer", exact=True)
+    answer.wait_for()
+    go_on.set()
+    answer.click()
+    page.locator("body[data-chat=idle] #chat-conversation .assistant .act").first.wait_for()
+    assert page.locator("#chat-conversation .user").count() == 1
+    assert len(answers(page)[0]) > 0
 
 
 def test_two_tabs_on_one_conversation_keep_what_both_said(open_page, store):

@@ -52,4 +52,6 @@ def _draw(talk: Talk, index: int, message: Message, *, growing: bool) -> dict[st
         drawn["branch"] = [place, count]
     if answer is not None and answer.tokens:
         drawn["tokens"] = True
+    if answer is not None and answer.finish == "stopped" and not growing:
+        drawn["cut"] = True
     return drawn
