@@ -164,15 +164,17 @@ class ViewAddress:
             raise ValueError(f"the key {key!r} of tab {tab!r} is taken; choose another")
         self._parts.append(Part(tab, key, component, parse, shared or component))
 
-    def register_panels(self, tab: str, tabs: Any, ids: Sequence[str]) -> None:
+    def register_panels(self, tab: str, tabs: Any, ids: Sequence[str], *, card: Any) -> None:
         """Say which inner tabs the key `panel` selects.
 
         Args:
             tab: Id of the outer tab.
             tabs: The inner `gr.Tabs`, built with an `elem_id`.
             ids: The ids of the panels.
+            card: The card slot of the outer tab; what it says of one panel ends with it.
         """
         self._panels[tab] = Panels(tabs, tuple(ids))
+        tabs.select(None, None, [card], js="() => null", api_visibility="private")
 
     def add_share_button(self, tab: str, button: gr.Button) -> None:
         """Let a button copy the address of a tab's present view."""

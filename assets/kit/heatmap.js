@@ -68,7 +68,7 @@ function draw(message = value ? '' : say('empty')) {
   part('zoom').hidden = Math.max(rows, columns) <= FEW_CELLS;
   const cell = Math.min(MOST_CELL, MOST_SIDE / rows);      // a tall map must fit on a screen, too
   // a width, and not the most that it may have: the labels take as much room as the plot asks for
-  plot.style.width = Math.min(MOST_SIDE, Math.max(160, columns * cell)) + 'px';
+  plot.style.width = Math.min(MOST_SIDE, columns * cell * Math.max(1, Math.min(2, 160 / (columns * cell)))) + 'px';
   plot.style.aspectRatio = `${columns} / ${rows}`;
   plot.setAttribute('aria-label', value.title ?? say('kind'));
   repaint();

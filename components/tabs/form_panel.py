@@ -97,7 +97,7 @@ def build_form_tab(
                     own.append((panel.build(ctx), inner))
                 else:
                     built.append((panel, inner, build_form_panel(ctx, panel.plan)))
-    ctx.address.register_panels(tab, row, [panel.name for panel in panels])
+    ctx.address.register_panels(tab, row, [panel.name for panel in panels], card=head.card)
     for panel, inner, parts in built:
         _wire(ctx, head, inner, parts, panel)
     for connect, inner in own:

@@ -20,10 +20,10 @@ def view() -> dict:
     with gr.Blocks():
         parts: dict = {"inner": gr.Tabs(elem_id="attention-panels")}
         parts |= {"text": gr.Textbox(), "layer": gr.Slider(), "other": gr.Textbox()}
-    address.register("attention", "text", parts["text"])
-    address.register("attention", "layer", parts["layer"], parse_integer(0, 29))
-    address.register("tokens", "text", parts["other"])
-    address.register_panels("attention", parts["inner"], ["heads", "masks"])
+        address.register("attention", "text", parts["text"])
+        address.register("attention", "layer", parts["layer"], parse_integer(0, 29))
+        address.register("tokens", "text", parts["other"])
+        address.register_panels("attention", parts["inner"], ["heads", "masks"], card=gr.HTML())
     return {"address": address, **parts}
 
 

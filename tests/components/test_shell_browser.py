@@ -24,7 +24,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 def build_first(ctx: AppContext) -> None:
-    build_tab_head(ctx, "tokens")
+    head = build_tab_head(ctx, "tokens")
     text = gr.Textbox(label="Text", elem_id="first-text")
     layer = gr.Slider(0, 29, value=3, step=1, label="Layer", elem_id="first-layer")
     ctx.address.register("first", "text", text)
@@ -35,7 +35,7 @@ def build_first(ctx: AppContext) -> None:
         for name in ("one", "two"):
             with gr.Tab(name, id=name):
                 gr.Markdown(f"panel {name}")
-    ctx.address.register_panels("first", panels, ["one", "two"])
+    ctx.address.register_panels("first", panels, ["one", "two"], card=head.card)
 
 
 def build_second(ctx: AppContext) -> None:

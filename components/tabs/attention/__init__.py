@@ -57,7 +57,7 @@ def build(ctx: AppContext) -> None:
                     heads.build(ctx, head)
                 else:
                     built[name] = parts_of[name].build(ctx)
-    ctx.address.register_panels("attention", panels, PANELS)
+    ctx.address.register_panels("attention", panels, PANELS, card=head.card)
     for name, parts in built.items():
         parts_of[name].wire_panel(ctx, head, parts)
     seen = [built[name].seen for name in READS_MODEL]

@@ -19,6 +19,7 @@ from components.kit.pickers import build_picker
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.seen import build_seen
 from components.kit.working import Working, build_working
+from components.tabs.asking import NO_EXPORTS
 from components.tabs.attention.experts_handlers import EXAMPLES, ExpertHandlers
 from components.tabs.tab import TabHead
 from explorer.attention_lab.experts import LayerSettings
@@ -168,18 +169,19 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     on = ExpertHandlers(ctx)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     inputs = [parts.model, parts.text, parts.layer, parts.expert, ctx.owner]
-    latest: dict[str, Any] = {**options, "trigger_mode": "always_last"}
+    shown = {**options, "nothing": (gr.skip(), "", *[None] * 6, dict(NO_EXPORTS))}
+    latest: dict[str, Any] = {**shown, "trigger_mode": "always_last"}
     for event in (parts.run.click, parts.layer.pick, parts.expert.submit, parts.model.input):
         wire(event, on.show, inputs, parts.outputs(), **latest)
     offered = [parts.model, ctx.model_id, ctx.owner]
     seen = wire(parts.seen.seen, on.offer, offered, [parts.model], **options)
-    wire(seen.then, on.begin, inputs, parts.outputs(), **options)
+    wire(seen.then, on.begin, inputs, parts.outputs(), **shown)
     trained = [parts.model, parts.trained]
     end = wire(parts.train.click, on.train, [ctx.owner], trained, **options)
-    wire(end.then, on.begin, inputs, parts.outputs(), **options)
+    wire(end.then, on.begin, inputs, parts.outputs(), **shown)
     wire(parts.stop.click, on.stop, [], [], queue=False, **options)
     example = wire(parts.examples.example, on.example, [], [parts.text], **options)
-    wire(example.then, on.begin, inputs, parts.outputs(), **options)
+    wire(example.then, on.begin, inputs, parts.outputs(), **shown)
     wire(parts.seen.seen, on.published, [], [parts.published], **options)
     measure = with_form(on.measure, LayerSettings)
     wire(parts.start.click, measure, parts.form.inputs, parts.cost_outputs(), **options)

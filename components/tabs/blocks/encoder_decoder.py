@@ -173,7 +173,8 @@ def _wire(ctx: AppContext, head: TabHead, tab: gr.Tab, parts: Parts) -> None:
     outputs = [*parts.drawn, parts.texts, parts.tree, parts.form.controls["text"]]
     changes = [c.change for c in parts.form.inputs]
     for event in (*changes, choice.run.change, watched.live.run_change):
-        wire(event, again, inputs, outputs, **latest)
+        nothing = (*on.blank(), None, None, gr.skip())
+        wire(event, again, inputs, outputs, nothing=nothing, **latest)
     known = [parts.looked_at]
     wire(parts.stepper.step, on.step, known, parts.drawn, **latest)
     wire(parts.heads.head_select, on.pick_head, known, parts.drawn, **latest)

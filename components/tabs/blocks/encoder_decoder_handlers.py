@@ -175,11 +175,14 @@ class TranslationHandlers:
             return (gr.skip(),) * N_DRAWN
         return self._draw(looked, *kept, request)
 
+    def blank(self) -> tuple[Any, ...]:
+        """What stands beside a text that cannot be translated."""
+        none = update_view(value=None, selected=-1)
+        return ("", {"index": 0, "count": 0}, none, *[None] * 4, dict(NOTHING), gr.skip())
+
     def _nothing(self, looked: LookedAt, request: gr.Request) -> tuple[Any, ...]:
         said = self._ctx.words.say(locale_of(request), f"{PREFIX}.none")
-        empty = {"index": 0, "count": 0}
-        blank = update_view(value=None, selected=-1)
-        return (said, empty, blank, None, None, None, None, dict(NOTHING), looked)
+        return (said, *self.blank()[1:-1], looked)
 
     def _draw(
         self,

@@ -21,7 +21,7 @@ def build(ctx: AppContext) -> None:
             conversation.build(ctx, head)
         with gr.Tab(ctx.words.t("chat.panel.side"), id=PANELS[1]):
             side.build(ctx, head)
-    ctx.address.register_panels("chat", panels, PANELS)
+    ctx.address.register_panels("chat", panels, PANELS, card=head.card)
 
 
 TAB = Tab("chat", "chat.title", build)

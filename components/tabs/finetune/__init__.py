@@ -59,7 +59,7 @@ def build(ctx: AppContext) -> None:
             changed = changes.build(ctx)
         with tabs["lineage"]:
             tree = lineage.build(ctx)
-    ctx.address.register_panels("finetune", panels, PANELS)
+    ctx.address.register_panels("finetune", panels, PANELS, card=head.card)
     runs = live.wire_panel(ctx, head, watch, choice, "finetune")
     data.wire_panel(ctx, head, rows, tunings, panels)
     train.wire_panel(ctx, head, tabs["train"], form, rows, tunings, choice, panels, watch, runs)

@@ -55,7 +55,7 @@ def build(ctx: AppContext) -> None:
             with asking.tabs["steer"]:
                 steering = steer.build(asking)
     asking.wire({"text": text, "position": position, "target": target})
-    ctx.address.register_panels("layers", panels, PANELS)
+    ctx.address.register_panels("layers", panels, PANELS, card=head.card)
     ctx.address.register("layers", "text", text)
     ctx.address.register("layers", "position", position, parse_integer(-1, 8_191))
     ctx.address.register("layers", "target", target)

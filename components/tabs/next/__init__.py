@@ -67,7 +67,7 @@ def build(ctx: AppContext) -> None:
             with asking.tabs["game"]:
                 game_text = game.build(asking, dials.controls["seed"])
     asking.wire({"text": text, "chat": chat, "logits": typed})
-    ctx.address.register_panels("next", panels, PANELS)
+    ctx.address.register_panels("next", panels, PANELS, card=head.card)
     ctx.address.register("next", "text", text)
     ctx.address.register("next", "chat", chat, parse_switch)
     ctx.address.register("next", "logits", typed)

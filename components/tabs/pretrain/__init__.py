@@ -33,7 +33,7 @@ def build(ctx: AppContext) -> None:
             comparison = compare.build(ctx)
         with tabs["by_hand"]:
             hand = by_hand.build(ctx)
-    ctx.address.register_panels("pretrain", panels, PANELS)
+    ctx.address.register_panels("pretrain", panels, PANELS, card=head.card)
     runs = live.wire_panel(ctx, head, watch, choice)
     setup.wire_panel(ctx, head, form, choice, panels, watch, runs)
     checkpoints.wire_panel(ctx, head, tabs["checkpoints"], scrubber, choice, watch)

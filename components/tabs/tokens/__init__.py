@@ -49,7 +49,7 @@ def build(ctx: AppContext) -> None:
             windows.build(ctx, head, chosen, tabs["windows"])
         with tabs["embeddings"]:
             embeddings.build(ctx, head, tabs["embeddings"])
-    ctx.address.register_panels("tokens", panels, PANELS)
+    ctx.address.register_panels("tokens", panels, PANELS, card=head.card)
     choice.wire_choice(ctx, head, chosen)
 
 
