@@ -24,14 +24,5 @@ function update() {
     part(name).hidden = !value[name];
   }
 }
-/** A card out of sight would leave a button that seems to do nothing. */
-function show() {
-  update();
-  if (card.hidden || !element.offsetParent) return;
-  requestAnimationFrame(() => {
-    const {top, bottom} = card.getBoundingClientRect();
-    if (bottom <= 0 || top >= innerHeight) card.scrollIntoView({block: 'center'});
-  });
-}
-watch('value', show);
+watch('value', update);
 update();

@@ -224,7 +224,7 @@ def _nothing(shown: Shown) -> tuple[Any, ...]:
         "",
         update_view(value={"units": [], "more": 0, "total": 0}, weights=[], selected=-1),
         None,
-        update_view(value=None, selected=-1),
+        None,
         {"index": 0, "count": 0},
         None,
         None,

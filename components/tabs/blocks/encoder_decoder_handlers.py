@@ -177,8 +177,7 @@ class TranslationHandlers:
 
     def blank(self) -> tuple[Any, ...]:
         """What stands beside a text that cannot be translated."""
-        none = update_view(value=None, selected=-1)
-        return ("", {"index": 0, "count": 0}, none, *[None] * 4, dict(NOTHING), gr.skip())
+        return ("", {"index": 0, "count": 0}, *[None] * 5, dict(NOTHING), gr.skip())
 
     def _nothing(self, looked: LookedAt, request: gr.Request) -> tuple[Any, ...]:
         said = self._ctx.words.say(locale_of(request), f"{PREFIX}.none")

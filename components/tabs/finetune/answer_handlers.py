@@ -68,7 +68,7 @@ class AnswerHandlers:
             return self._classify_own(run, step, text, visitor, locale)
         example = Example(row=0, prompt=Prompt(instruction=text))
         said, table = self._answers(run, step, (example,), visitor, locale)
-        return said, gr.update(visible=False), None, update_view(value=None), table
+        return said, gr.update(visible=False), None, None, table
 
     # -------------------------------------------------------------------------- for programs
     def classify(self, run: str, step: int, text: str, request: gr.Request) -> dict[str, float]:
