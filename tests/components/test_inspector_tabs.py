@@ -251,8 +251,8 @@ def test_what_takes_long_waits_for_the_button(asking, monkeypatch):
     monkeypatch.setattr("components.tabs.layers.gradients.QUICK_S", 0.0)
     on = GradientHandlers(asking)
     (only,) = on.begin(ASK, "leave_one_out", None, None, NOBODY)
-    assert only[0].startswith("9 passes, about ")
-    assert "press Run" in only[0]
+    assert only[0].startswith("Passes: 9, about ")
+    assert "Press Run" in only[0]
     assert only[3] is None
     *_, last = on.measure(ASK, "leave_one_out", None, None, NOBODY)
     assert last[3]["tensor"] == "embed"

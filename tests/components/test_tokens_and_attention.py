@@ -201,7 +201,7 @@ def test_no_text_empties_the_views_and_is_no_error(handlers, request_of_nobody):
     first = handlers.text(Shown(), "1.4.7", TEXT, None, None, request_of_nobody)[-1]
     values = handlers.text(first, "1.4.7", "", None, None, request_of_nobody)
     assert values[4] is None
-    assert values[5]["value"] is None
+    assert values[5] is None
     again = handlers.text(values[-1], "1.4.7", TEXT, None, None, request_of_nobody)[-1]
     assert (again.layer, again.head) == (1, 4)
 

@@ -204,8 +204,11 @@ class SideHandlers:
         messages = [{"role": "user", "content": message}]
         python = make_side_snippet(sources, messages, settings.for_answer)
         csv = self._publish(answers, labels, locale)
+        said = say("chat.side_summary", n=summary.shared_characters, **facts)
+        if not all(answer.tokens for answer in answers):
+            said = say("chat.side_early")
         return {
-            self._parts.summary: say("chat.side_summary", n=summary.shared_characters, **facts),
+            self._parts.summary: said,
             working.table: self._table(answers, labels, locale),
             working.exports: {**NO_EXPORTS, "csv": csv, "python": python},
             working.facts: {
