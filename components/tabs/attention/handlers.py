@@ -75,7 +75,7 @@ class HeadsHandlers:
     ) -> tuple[Any, ...]:
         """Read the text; stay at the layer and head of the text before, or go where asked."""
         if not text:
-            return _nothing(replace(shown, text=""))
+            return empty_views(replace(shown, text=""))
         if asked and asked != shown.asked:
             layer, head, query = (int(number) for number in asked.split("."))
             shown = replace(shown, layer=layer, head=head, query=query, asked=asked)
@@ -96,7 +96,7 @@ class HeadsHandlers:
         """Read a long text from another token on."""
         moved = replace(shown, first=max(int(first or 0), 0), stack_id="", result_id="")
         if not moved.text:
-            return _nothing(moved)
+            return empty_views(moved)
         maps = self._read(moved.source, moved.text, owner, request, moved.first)
         moved = replace(moved, result_id=self._ctx.results.put(maps), first=maps.first)
         return self._view(moved, maps, request)
@@ -216,7 +216,7 @@ class HeadsHandlers:
         return shown
 
 
-def _nothing(shown: Shown) -> tuple[Any, ...]:
+def empty_views(shown: Any) -> tuple[Any, ...]:
     """Values for `Parts.outputs` while there is no text: empty views, which say what will come."""
     return (
         "",

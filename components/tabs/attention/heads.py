@@ -18,7 +18,7 @@ from components.kit.pickers import build_picker
 from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
 from components.tabs.attention import overview, pair
-from components.tabs.attention.handlers import FIRST_TEXT, HeadsHandlers, parse_place
+from components.tabs.attention.handlers import FIRST_TEXT, HeadsHandlers, empty_views, parse_place
 from components.tabs.attention.views import Shown
 from components.tabs.tab import TabHead
 
@@ -133,7 +133,8 @@ def _wire(ctx: AppContext, head: TabHead, parts: Parts) -> HeadsHandlers:
     inputs = [parts.shown, parts.asked, parts.text, ctx.model_id, ctx.owner]
     for event in (parts.text.change, parts.asked.change, ctx.model_id.change):
         # while the model still reads one version of the text, only the newest next one is kept
-        wire(event, on.text, inputs, outputs, trigger_mode="always_last", **options)
+        latest = {**options, "trigger_mode": "always_last", "nothing": empty_views(gr.skip())}
+        wire(event, on.text, inputs, outputs, **latest)
     moves = (
         (parts.layer.pick, on.layer),
         (parts.grid.head_select, on.head),

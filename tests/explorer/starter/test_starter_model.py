@@ -107,10 +107,11 @@ def test_the_card_says_the_recorded_numbers():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_it_answers_as_many_questions_as_recorded(starter, language):
+def test_it_answers_about_as_many_questions_as_recorded(starter, language):
     recorded = SCORES["scores"]["questions"]["validation"][language]
-    # a tie of two tokens may fall otherwise on another machine
-    assert share_right(starter, "validation", language) == pytest.approx(recorded, abs=0.02)
+    # of 60 of the 200 questions: two standard deviations of such a part are 0.11
+    found = share_right(starter, "validation", language, 60)
+    assert found == pytest.approx(recorded, abs=0.11)
 
 
 @pytest.mark.slow
