@@ -109,9 +109,9 @@ def test_the_card_says_the_recorded_numbers():
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_it_answers_about_as_many_questions_as_recorded(starter, language):
     recorded = SCORES["scores"]["questions"]["validation"][language]
-    # of 60 of the 200 questions: two standard deviations of such a part are 0.11
+    # of 60 of the 200 questions: three standard deviations of such a part are 0.16
     found = share_right(starter, "validation", language, 60)
-    assert found == pytest.approx(recorded, abs=0.11)
+    assert found == pytest.approx(recorded, abs=0.16)
 
 
 @pytest.mark.slow
