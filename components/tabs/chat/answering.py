@@ -144,7 +144,8 @@ class AnswerWriter:
 
     def find_asked(self, owner: str) -> Talk | None:
         """The conversation of a visitor's newest question that is being answered."""
-        asked = [talk for whose, talk in self._so_far.values() if whose == owner]
+        written = list(self._so_far.values())  # other visitors' answers begin and end meanwhile
+        asked = [talk for whose, talk in written if whose == owner]
         return asked[-1] if asked else None
 
     def answer(

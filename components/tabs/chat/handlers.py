@@ -37,7 +37,7 @@ EXAMPLE_TEXTS = (
 
 
 class Handlers:
-    """Handlers of the tab's events. They keep nothing: a conversation is an input and an output.
+    """Handlers of the tab's events. A conversation is an input and an output.
 
     Args:
         ctx: The page's context.
