@@ -9,7 +9,8 @@ choice also `<prefix>.<field>.<choice>`); no field name is typed twice. What the
 checked here again: anybody can send anything.
 
     metadata                          control                    a value that does not fit
-    least, most, step                 slider, or a box           moved into the range
+    least, most, step                 slider, or a box           refused on the page; of a
+                                                                 program moved into the range
     choices (and `dial`)              list, or buttons in a row  passed on: who uses it refuses it
     choices, `as_named`               the same; a choice without words of its own is a name
     text                              line of text               -
@@ -31,6 +32,7 @@ from typing import Any
 
 import gradio as gr
 
+from components.kit.numbers import Number, Slider
 from components.text import Words
 
 # Above so many steps a slider is too coarse to hit a value: a box for the number instead.
@@ -94,9 +96,8 @@ def _build_control(words: Words, field: Any, key: str, elem_id: str) -> Any:
     facts, common = field.metadata, _common(words, field, key, elem_id)
     if "least" in facts:
         few = (facts["most"] - facts["least"]) / facts["step"] <= MOST_SLIDER_STEPS
-        return (gr.Slider if few else gr.Number)(
-            minimum=facts["least"], maximum=facts["most"], step=facts["step"], **common
-        )
+        ends = {"minimum": facts["least"], "maximum": facts["most"], "step": facts["step"]}
+        return (Slider if few else Number)(**ends, **common)
     if "choices" in facts:
         choices = [(_name_choice(words, facts, key, c), c) for c in facts["choices"]]
         return (gr.Radio if facts.get("dial") else gr.Dropdown)(choices, **common)

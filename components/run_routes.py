@@ -4,6 +4,7 @@
     GET /glassbox/run/{id}/metrics.csv          all numbers so far
     GET /glassbox/run/{id}/tensorboard.zip      the same as a TensorBoard event file
     GET /glassbox/run/{id}/step-{N}.zip         a checkpoint, which opens like any other model
+    GET /glassbox/run/{id}/step-{N}/adapter.zip the adapter of a checkpoint alone, for PEFT
 
 An event through Gradio's queue costs the server 20 ms, and a class that watches one run would slow
 it down; here all who ask the same question within a moment get the same bytes. A page asks from a
@@ -52,6 +53,7 @@ class RunRoutes:
             Route("/glassbox/run/{id}/metrics.csv", self._serve_metrics),
             Route("/glassbox/run/{id}/tensorboard.zip", self._serve_tensorboard),
             Route("/glassbox/run/{id}/step-{step:int}.zip", self._serve_checkpoint),
+            Route("/glassbox/run/{id}/step-{step:int}/adapter.zip", self._serve_adapter),
             Route("/glassbox/run/{id}", self._serve_progress),
         ]
 
@@ -101,6 +103,10 @@ class RunRoutes:
         run_id, step = request.path_params["id"], request.path_params["step"]
         path = await _in_thread(self._runs.exports.checkpoint, run_id, step)
         return _send_archive(path)
+
+    async def _serve_adapter(self, request: Request) -> Response:
+        run_id, step = request.path_params["id"], request.path_params["step"]
+        return _send_archive(await _in_thread(self._runs.exports.adapter, run_id, step))
 
     async def _serve_tensorboard(self, request: Request) -> Response:
         return _send_archive(

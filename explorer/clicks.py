@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from models.loading import LoadedModel
 
 Side = Literal["left", "right"]
-OWN_TEMPERATURE = 0.9  # two answers of one model should differ
+# Two answers of one model should differ: where they are the same, the second one is drawn again,
+# with less care each time.
+OWN_TEMPERATURES = (0.9, 1.1, 1.4, 1.8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ class WinRate:
 def ask_twice(
     loaded: LoadedModel, example: Example, tuning: TuningConfig, seed: int, turn: Turn
 ) -> AnswerPair:
-    """Two answers of one model, drawn with different seeds.
+    """Two answers of one model, drawn with different seeds; the same only where it is very sure.
 
     Args:
         loaded: Any model.
@@ -69,12 +71,17 @@ def ask_twice(
         seed: Of the draws.
         turn: Entered for each pass.
     """
-    left, right = (
-        answer_examples(
-            loaded, (example,), tuning, temperature=OWN_TEMPERATURE, seed=2 * seed + i, turn=turn
+
+    def draw(place: int, temperature: float) -> str:
+        own_seed = seed * (1 + len(OWN_TEMPERATURES)) + place
+        return answer_examples(
+            loaded, (example,), tuning, temperature=temperature, seed=own_seed, turn=turn
         )[0]
-        for i in range(2)
-    )
+
+    left = right = draw(0, OWN_TEMPERATURES[0])
+    for place, temperature in enumerate(OWN_TEMPERATURES, start=1):
+        if right == left:
+            right = draw(place, temperature)
     return AnswerPair(prompt=example.prompt.joined, left=left, right=right, tuned=None)
 
 

@@ -75,6 +75,28 @@ class RunExports:
             checkpoint, _make_folder(folder) / f"{run_id[:8]}-{checkpoint.name}.zip"
         )
 
+    def adapter(self, run_id: str, step: int, folder: Path | None = None) -> Path:
+        """Pack the adapter of a checkpoint alone, as PEFT opens it.
+
+        Args:
+            run_id: The run.
+            step: Of the checkpoint.
+            folder: Where to put the file; None makes a folder for it.
+
+        Returns:
+            A .zip file.
+
+        Raises:
+            JobError: There is no such checkpoint, or no adapter in it.
+        """
+        from explorer.training.archive import pack_checkpoint
+        from explorer.tuning_adapter import require_adapter
+
+        run = self._find(run_id)
+        adapter = require_adapter(require_checkpoint(run, step), run.read_config().tuning)
+        name = f"{run_id[:8]}-step-{step}-adapter.zip"
+        return pack_checkpoint(adapter, _make_folder(folder) / name)
+
 
 def require_checkpoint(run: RunFolder, step: int) -> Path:
     """The folder of a checkpoint that is there.

@@ -115,6 +115,28 @@ def make_change_snippet(run: str, step: int, base: str) -> str:
     )
 
 
+def make_adapter_snippet(run: str, step: int) -> str:
+    """Puts the adapter of a checkpoint beside its base, merges it and takes it out again."""
+    return (
+        "import torch\n\n"
+        "from explorer.home import find_home_folder\n"
+        "from explorer.training.run_folder import RunFolder\n"
+        "from models import load_model\n"
+        "from models.lora import merge_lora, unmerge_lora\n"
+        "from models.lora_files import load_adapter\n\n"
+        f'run = RunFolder(find_home_folder() / "runs" / "{run}")\n'
+        "loaded = load_model(run.initial_folder)  # the model that the run began from\n"
+        'ids = torch.tensor([loaded.tokenizer.encode("Ada has")])\n'
+        "base = loaded.model(ids)\n"
+        f'load_adapter(run.checkpoint({step}) / "adapter", loaded.model)\n'
+        "beside = loaded.model(ids)\n"
+        "merge_lora(loaded.model)\n"
+        "merged = loaded.model(ids)\n"
+        "unmerge_lora(loaded.model)\n"
+        "print((beside - base).abs().max(), (merged - beside).abs().max())\n"
+    )
+
+
 def make_pair_snippet(run: str, step: int, number: int) -> str:
     """Reads one held-out pair of answers with a checkpoint, token by token."""
     return (

@@ -12,7 +12,7 @@ from components.text import Words
 _FACTS = '<p class="facts" hidden></p>'
 _EXPORTS = """
 <div class="row"><a class="button csv" hidden></a><a class="button page" hidden></a>
-<button class="button png" type="button" hidden></button>
+<button class="button png" type="button" hidden></button><a class="button file" hidden></a>
 <button class="button copy" type="button" hidden></button></div>
 <details class="snippet" hidden><summary class="unfold"></summary>
 <pre class="source" tabindex="0"></pre></details>
@@ -31,7 +31,8 @@ class Working:
         table: The number matrix with the same numbers as the figure.
         exports: `{"csv": id of a published matrix, "png": elem_id of the view to save,
             "python": snippet}`, each of them None where there is nothing to take along; `"html"`,
-            the id of a published map, offers it as a page of its own.
+            the id of a published map, offers it as a page of its own, and `"file"`,
+            `{"path": below /glassbox, "words": text}`, a file.
     """
 
     drawer: gr.Accordion

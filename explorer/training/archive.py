@@ -22,7 +22,7 @@ def pack_checkpoint(checkpoint: Path, target: Path) -> Path:
     """
     # stored, not deflated: weights do not get smaller, and a phone waits for the result
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for path in sorted(checkpoint.iterdir()):
+        for path in sorted(checkpoint.rglob("*")):  # an adapter has a folder of its own
             if path.name not in LEFT_OUT:
-                archive.write(path, f"{checkpoint.name}/{path.name}")
+                archive.write(path, f"{checkpoint.name}/{path.relative_to(checkpoint)}")
     return target

@@ -295,7 +295,9 @@ class TrainingLoop:
             yield self._note(Scored, name=name, value=value)
 
     def _sample(self) -> Generator[Event, None, None]:
+        lengths = []
         for prompt, text, copied in self._samples.write(self._state.model):
+            lengths.append(self._samples.count_tokens(text))
             yield self._note(
                 Sampled,
                 prompt=prompt,
@@ -303,6 +305,8 @@ class TrainingLoop:
                 copied=copied or (),
                 searched=copied is not None,
             )
+        if lengths and self._config.tuning is not None:
+            yield self._note(Scored, name="answer_tokens", value=sum(lengths) / len(lengths))
 
     def _save(self) -> Event:
         begun = time.perf_counter()

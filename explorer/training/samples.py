@@ -60,6 +60,10 @@ class SampleWriter:
             )
             yield prompt, text, self._find_copies(text)
 
+    def count_tokens(self, text: str) -> int:
+        """Tokens of what was written, without the one that ends it."""
+        return 0 if self.tokenizer is None else len(self.tokenizer.encode(text))
+
     def _translate(self, model: EncoderDecoder) -> Iterator[tuple[str, str, None]]:
         """The prompts are sources; what is written follows the rule of the task or does not."""
         task = get_task(get_translation(self._config).task)

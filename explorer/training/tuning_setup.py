@@ -230,10 +230,10 @@ def _watch(
 ) -> WatchConfig:
     keeps_all = n_parameters <= KEEP_ALL_PARAMETERS
     return WatchConfig(
-        evaluate_every=max(1, n_steps // EVALUATIONS),
+        evaluate_every=-(-n_steps // EVALUATIONS),
         evaluation_batches=PAIR_BATCHES if objective == "preference" else EVALUATION_BATCHES,
-        sample_every=max(1, n_steps // SAMPLES),
-        save_every=max(1, n_steps // CHECKPOINTS) if keeps_all else 0,
+        sample_every=-(-n_steps // SAMPLES),
+        save_every=-(-n_steps // CHECKPOINTS) if keeps_all else 0,
         keep=None if keeps_all else 1,
         keep_best=True,
         patience=setup.patience,

@@ -1,11 +1,14 @@
 """The Fine-tune tab with runs of a tiny model: what its panels show is what the core computes."""
 
+import io
 import json
 import math
 import re
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 import torch
 from gradio_client import Client
@@ -25,6 +28,7 @@ from explorer.tuning_runs import TuningRuns
 from explorer.tuning_scores import measure_answers
 from models.initialise import build_decoder
 from models.loading import load_model
+from models.lora_files import load_adapter
 from models.saving import save_model
 from models.tokenizers.bpe_trainer import train_bpe
 from tests.explorer.model_server import END, make_delta, serve_models
@@ -57,7 +61,8 @@ def page(tmp_path_factory):
     for objective, rows in ROWS.items():
         settings = DataSettings(data="typed", typed="\n".join(map(json.dumps, rows)))
         view = tunings.data.view(settings)
-        made[objective] = tunings.create(SETUP, view, settings, str(base), OWNER)
+        setup = replace(SETUP, trains="lora") if objective == "sft" else SETUP
+        made[objective] = tunings.create(setup, view, settings, str(base), OWNER)
         list(train(runs.folder(made[objective]).path))
     demo, ctx = build_page(store, Settings(), runs=runs)
     url = launch_page(
@@ -115,6 +120,38 @@ def test_pairs_choices_and_changes(page) -> None:
     still = client.predict(run, 0, "Ada has", api_name="/finetune_changes")
     assert still["total"] == 0
     assert max(max(row) for row in still["attention"]) == 0
+
+
+def test_an_adapter_is_merged_taken_apart_and_saved_alone(page, tmp_path) -> None:
+    client, made, tunings, base = page
+    run, step = made["sft"], tunings.best_step(made["sft"])
+    found = client.predict(run, step, "Ada has", 0.0, api_name="/finetune_adapter")
+    loaded = load_model(base)
+    ids = torch.tensor([loaded.tokenizer.encode("Ada has")])
+    with torch.no_grad():
+        wanted = loaded.model(ids)[0, -1].softmax(-1)
+    best = loaded.tokenizer.decode([int(wanted.argmax())])
+    assert found["choices"][best] == pytest.approx(float(wanted.max()), rel=1e-4)
+    assert found["states"]["merged"]["from_beside"] < 1e-5
+    assert found["states"]["apart"]["from_base"] < 1e-5 < found["states"]["beside"]["from_base"]
+    answer = httpx.get(f"{client.src}glassbox/run/{run}/step-{step}/adapter.zip")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
+        packed.extractall(tmp_path)
+    with torch.no_grad():
+        before = loaded.model(ids)
+        assert load_adapter(tmp_path / "adapter", loaded.model).rank == 8
+        merged = load_model(last_folder(tunings, run)).model(ids)
+        torch.testing.assert_close(loaded.model(ids), merged, rtol=1e-5, atol=1e-5)
+        assert not torch.equal(before, merged)
+    whole = httpx.get(f"{client.src}glassbox/run/{run}/step-{step}.zip")
+    with zipfile.ZipFile(io.BytesIO(whole.content)) as packed:
+        names = packed.namelist()
+    assert f"step-{step:08d}/adapter/adapter_model.safetensors" in names
+    for other in ("classification", "preference"):
+        with pytest.raises(AppError, match="trained with LoRA"):
+            client.predict(made[other], 0, "Ada", 1.0, api_name="/finetune_adapter")
+        refused = httpx.get(f"{client.src}glassbox/run/{made[other]}/step-{step}/adapter.zip")
+        assert refused.status_code == 404
 
 
 def test_a_judge_grades_and_what_it_cannot_say_is_counted(page) -> None:

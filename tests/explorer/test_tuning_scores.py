@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from explorer.clicks import AnswerPair, count_wins, make_preference
 from explorer.tuning_scores import (
     ClassScores,
     compare_scores,
@@ -69,12 +68,3 @@ def test_the_interval_of_a_share() -> None:
             side = (end - wins / n) ** 2
             assert side == pytest.approx(1.959964**2 * end * (1 - end) / n, abs=1e-9)
     assert wilson_interval(0, 0) == (0.0, 1.0)
-
-
-def test_clicks_become_rows_and_a_win_rate() -> None:
-    pair = AnswerPair(prompt="q", left="l", right="r", tuned="right")
-    assert make_preference(pair, "right") == '{"prompt": "q", "chosen": "r", "rejected": "l"}'
-    assert make_preference(pair, "left") == '{"prompt": "q", "chosen": "l", "rejected": "r"}'
-    rate = count_wins([True, True, False])
-    assert (rate.wins, rate.n) == (2, 3)
-    assert rate.low < 2 / 3 < rate.high

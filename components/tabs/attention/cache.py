@@ -14,6 +14,7 @@ from components.kit.examples import build_examples
 from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
+from components.kit.numbers import Slider
 from components.kit.pickers import build_picker
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.seen import build_seen
@@ -100,7 +101,7 @@ def build(ctx: AppContext) -> Parts:
                 EXAMPLES[0][0], label=t("attention.text"), lines=2, elem_id="lab-cache-text"
             )
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="lab-cache-examples")
-            window = gr.Slider(
+            window = Slider(
                 0,
                 MOST_PROMPT,
                 value=0,

@@ -15,6 +15,7 @@ from components.kit.examples import build_examples
 from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
+from components.kit.numbers import Number
 from components.kit.pickers import build_picker
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.seen import build_seen
@@ -84,7 +85,7 @@ def build(ctx: AppContext) -> Parts:
             )
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="lab-experts-examples")
             layer = build_picker(words, "layer", elem_id="lab-experts-layer")
-            expert = gr.Number(
+            expert = Number(
                 -1,
                 precision=0,
                 minimum=-1,

@@ -14,6 +14,7 @@ from components.kit.examples import build_examples
 from components.kit.line import build_line
 from components.kit.matrices import build_matrices
 from components.kit.number_matrix import build_number_matrix
+from components.kit.numbers import Slider
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.seen import build_seen
 from components.kit.stepper import build_stepper
@@ -70,7 +71,7 @@ class Parts:
 
 def _build_gain(ctx: AppContext) -> gr.Slider:
     t = ctx.words.t
-    return gr.Slider(
+    return Slider(
         1,
         200,
         value=1,
@@ -97,8 +98,13 @@ def build(ctx: AppContext) -> Parts:
                 label=t("attention.hand.word"),
                 elem_id="lab-flash-word",
             )
-            tile = gr.Slider(
-                1, 6, value=2, step=1, label=t("attention.flash.tile"), elem_id="lab-flash-tile"
+            tile = Slider(
+                1,
+                6,
+                value=2,
+                step=1,
+                label=t("attention.flash.tile"),
+                elem_id="lab-flash-tile",
             )
             gain = _build_gain(ctx)
             examples = build_examples(words, EXAMPLE_KEYS, elem_id="lab-flash-examples")

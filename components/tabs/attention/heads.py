@@ -14,6 +14,7 @@ from components.kit.examples import build_examples
 from components.kit.head_grid import build_head_grid
 from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
+from components.kit.numbers import Number
 from components.kit.pickers import build_picker
 from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
@@ -59,7 +60,7 @@ def _build_text(ctx: AppContext) -> tuple[gr.Textbox, gr.HTML, gr.Number]:
         FIRST_TEXT, label=t("attention.text"), lines=4, max_lines=10, elem_id="attention-text"
     )
     counts = build_line(ctx.words, elem_id="attention-counts", look="help")
-    first = gr.Number(
+    first = Number(
         0,
         precision=0,
         minimum=0,

@@ -12,6 +12,7 @@ from components.errors import wire
 from components.kit.bars import build_bar_list
 from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
+from components.kit.numbers import Slider
 from components.kit.seen import build_seen
 from components.kit.working import Working, build_working
 from components.tabs.attention.handlers import HeadsHandlers
@@ -107,7 +108,7 @@ def _build_controls(ctx: AppContext) -> tuple[Any, ...]:
     )
     orders = [(t(f"attention.order.{name}"), name) for name in ORDERS]
     order = gr.Radio(orders, value=ORDERS[0], label=t("attention.order_label"), elem_id="lab-order")
-    least = gr.Slider(0, 1, value=0, step=0.05, label=t("attention.least"), elem_id="lab-least")
+    least = Slider(0, 1, value=0, step=0.05, label=t("attention.least"), elem_id="lab-least")
     other_text = gr.Textbox(
         "",
         label=t("attention.other_text"),

@@ -12,6 +12,7 @@ from components.kit.arcs import build_arcs
 from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
+from components.kit.numbers import Number
 from components.kit.working import Working, build_working
 from components.tabs.attention.drawer import Shown as Numbers
 from components.tabs.attention.drawer import draw_map, fill_drawer
@@ -156,7 +157,7 @@ def build(ctx: AppContext) -> Parts:
             arcs = build_arcs(words, elem_id="lab-arcs")
         with gr.Column(min_width=0):
             gr.HTML(t("attention.pair_title"), elem_classes=["lab-heading"])
-            key = gr.Number(
+            key = Number(
                 0,
                 precision=0,
                 minimum=0,

@@ -5,6 +5,7 @@ import gradio as gr
 from components.context import AppContext
 from components.kit.page_style import build_page_style
 from components.tabs.finetune import (
+    adapter,
     answers,
     changes,
     choices,
@@ -21,7 +22,7 @@ from explorer.tuning_runs import TuningRuns
 
 PANELS = (
     *("data", "train", "live", "answers", "evaluate"),
-    *("judge", "choices", "clicks", "changes", "lineage"),
+    *("judge", "choices", "clicks", "changes", "adapter", "lineage"),
 )
 
 
@@ -57,6 +58,8 @@ def build(ctx: AppContext) -> None:
             judged = clicks.build(ctx)
         with tabs["changes"]:
             changed = changes.build(ctx)
+        with tabs["adapter"]:
+            low_rank = adapter.build(ctx)
         with tabs["lineage"]:
             tree = lineage.build(ctx)
     ctx.address.register_panels("finetune", panels, PANELS, card=head.card)
@@ -68,6 +71,7 @@ def build(ctx: AppContext) -> None:
     judge.wire_panel(ctx, head, judging, choice, tunings)
     choices.wire_panel(ctx, head, chosen, choice, tunings)
     changes.wire_panel(ctx, head, tabs["changes"], changed, choice, tunings)
+    adapter.wire_panel(ctx, head, tabs["adapter"], low_rank, choice, tunings)
     clicks.wire_panel(ctx, head, judged, rows, choice, tunings, panels)
     lineage.wire_panel(ctx, head, tabs["lineage"], tree, tunings)
 

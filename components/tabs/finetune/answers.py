@@ -12,6 +12,7 @@ from components.kit.bars import build_bar_list
 from components.kit.cards import build_note
 from components.kit.chips import build_token_chips
 from components.kit.line import build_line
+from components.kit.numbers import Slider
 from components.kit.text_table import build_text_table
 from components.tabs.finetune import pairs
 from components.tabs.finetune.answer_handlers import AnswerHandlers
@@ -52,7 +53,7 @@ def build(ctx: AppContext) -> Parts:
                 info=t("finetune.step_info"),
                 elem_id="finetune-step",
             )
-            number = gr.Slider(
+            number = Slider(
                 1,
                 30,
                 value=6,

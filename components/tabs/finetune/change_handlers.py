@@ -7,10 +7,9 @@ import gradio as gr
 import numpy as np
 
 from components.context import AppContext
-from components.tabs.finetune.steps import chosen_step, list_steps
+from components.tabs.finetune.steps import chosen_step, first_question, list_steps
 from components.text import locale_of
 from explorer.snippets import source_file_of
-from explorer.training.answer_rows import write_prompt
 from explorer.tuning_changes import PassChanges, WeightChanges, compare_passes, compare_weights
 from explorer.tuning_runs import TuningRuns
 from explorer.tuning_snippets import make_change_snippet
@@ -35,7 +34,7 @@ class ChangeHandlers:
         steps, said = list_steps(self._ctx, self._tunings, run, request)
         if run is None or text.strip():
             return steps, gr.skip(), said
-        return steps, self._first_text(run), said
+        return steps, first_question(self._tunings, run), said
 
     def show(
         self, run: str | None, step: int | None, text: str, owner: str | None, request: gr.Request
@@ -43,7 +42,9 @@ class ChangeHandlers:
         """Values for `Parts.outputs`."""
         run, step = chosen_step(self._tunings, run, step)
         visitor, locale = self._ctx.owner_of(owner, request), locale_of(request)
-        weights, passes = self._compare(run, step, text or self._first_text(run), visitor)
+        weights, passes = self._compare(
+            run, step, text or first_question(self._tunings, run), visitor
+        )
         say = self._ctx.words.say
         return (
             say(locale, "finetune.change_said", step=step, total=percent(weights.total)),
@@ -76,11 +77,6 @@ class ChangeHandlers:
         }
 
     # ------------------------------------------------------------------------------- how
-    def _first_text(self, run: str) -> str:
-        """The first held-out question as the model is asked it."""
-        example = self._tunings.examples(run)[0]
-        return example.text or write_prompt(self._tunings.tuning(run).template, example.prompt)
-
     def _compare(
         self, run: str, step: int, text: str, visitor: str
     ) -> tuple[WeightChanges, PassChanges]:

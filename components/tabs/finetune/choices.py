@@ -11,6 +11,7 @@ from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
+from components.kit.numbers import Slider
 from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.tabs.finetune.choice_handlers import ChoiceHandlers
@@ -63,7 +64,7 @@ def build(ctx: AppContext) -> Parts:
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
             source, typed, upload = _build_source(ctx)
-            number = gr.Slider(
+            number = Slider(
                 1,
                 MOST_QUESTIONS,
                 value=30,

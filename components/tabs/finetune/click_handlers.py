@@ -161,13 +161,17 @@ class ClickHandlers:
         }
         enough = mode == "own" and len(clicks.rows) >= LEAST_TO_TRAIN
         asked = gr.update(visible=pair is not None)
+        is_same = pair is not None and pair.left == pair.right
+        choosable = gr.update(visible=pair is not None and not is_same)
+        if is_same:
+            said = f"{said} · {say(locale, 'finetune.clicks_same')}"
         return (
             said,
             "" if pair is None else pair.prompt,
             "" if pair is None else pair.left or "∅",
             "" if pair is None else pair.right or "∅",
-            asked,
-            asked,
+            choosable,
+            choosable,
             asked,
             gr.update(visible=enough),
             table if clicks.shown else None,
@@ -176,14 +180,12 @@ class ClickHandlers:
 
 
 def _note(clicks: Clicks, better: Side) -> Clicks:
-    """Take a click down; two equal answers are no preference."""
+    """Take a click down; of two equal answers neither is better."""
     pair = clicks.pair
-    if pair is None:
-        return clicks
+    if pair is None or pair.left == pair.right:
+        return replace(clicks, pair=None)
     taken = clicks.taken if pair.tuned is None else (*clicks.taken, pair.tuned == better)
     chosen, rejected = (pair.left, pair.right) if better == "left" else (pair.right, pair.left)
-    if pair.left == pair.right:
-        return replace(clicks, pair=None, taken=taken)
     return replace(
         clicks,
         pair=None,

@@ -11,6 +11,7 @@ from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
+from components.kit.numbers import Slider
 from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.tabs.finetune.evaluate_handlers import EvaluateHandlers
@@ -57,7 +58,7 @@ def build(ctx: AppContext) -> Parts:
     words, t = ctx.words, ctx.words.t
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
-            number = gr.Slider(
+            number = Slider(
                 10,
                 1_000,
                 value=60,
@@ -76,7 +77,7 @@ def build(ctx: AppContext) -> Parts:
             go = gr.Button(
                 t("finetune.evaluate"), variant="primary", elem_id="finetune-evaluate", min_width=0
             )
-            threshold = gr.Slider(
+            threshold = Slider(
                 0.0,
                 1.0,
                 value=0.5,

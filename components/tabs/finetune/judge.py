@@ -11,6 +11,7 @@ from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
+from components.kit.numbers import Slider
 from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.server_fields import ServerFields, build_server_fields, is_server_possible
@@ -96,7 +97,7 @@ def build(ctx: AppContext) -> Parts:
 
 def _build_number(ctx: AppContext) -> gr.Slider:
     t = ctx.words.t
-    return gr.Slider(
+    return Slider(
         1,
         MOST_JUDGED,
         value=10,

@@ -12,6 +12,7 @@ from components.context import AppContext
 from components.errors import wire
 from components.kit.chips import build_token_chips
 from components.kit.line import build_line
+from components.kit.numbers import Slider
 from components.kit.working import Working, build_working
 from components.tabs.finetune.steps import chosen_step
 from components.tabs.finetune.train_handlers import FORMULAS
@@ -59,7 +60,7 @@ def build(ctx: AppContext) -> Parts:
         gr.HTML(t("finetune.pairs_help"), elem_classes=["help"])
         with gr.Row(elem_classes=["tab-body"]):
             with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
-                number = gr.Slider(
+                number = Slider(
                     1,
                     100,
                     value=1,

@@ -7,6 +7,7 @@ import gradio as gr
 from components.context import AppContext
 from components.text import locale_of
 from explorer.errors import JobError
+from explorer.training.answer_rows import write_prompt
 from explorer.tuning_runs import TuningRuns
 
 
@@ -47,3 +48,17 @@ def chosen_step(tunings: TuningRuns, run: str | None, step: int | None) -> tuple
     if run is None:
         raise JobError("there is no run yet; train one first", code="tune-no-run")
     return run, tunings.best_step(run) if step is None else int(step)
+
+
+def first_question(tunings: TuningRuns, run: str) -> str:
+    """The first held-out question of a run, as its model is asked it.
+
+    Args:
+        tunings: Knows the runs.
+        run: The run that is looked at.
+
+    Raises:
+        JobError: It is not there, or no fine-tuning.
+    """
+    example = tunings.examples(run)[0]
+    return example.text or write_prompt(tunings.tuning(run).template, example.prompt)

@@ -8,6 +8,7 @@ from components.address import parse_choice, parse_integer, parse_number, parse_
 from components.context import AppContext
 from components.errors import wire
 from components.kit.examples import build_examples
+from components.kit.numbers import Number
 from components.kit.page_style import build_page_style
 from components.tabs.asking import build_asking
 from components.tabs.layers import attribution, checkpoints, gradients, lens, losses, space, steer
@@ -75,7 +76,7 @@ def _build_controls(ctx: AppContext, head: TabHead) -> tuple[Any, ...]:
         FIRST_TEXT, label=t("layers.text"), lines=4, max_lines=12, elem_id="layers-text"
     )
     examples = build_examples(words, EXAMPLE_KEYS, elem_id="layers-examples")
-    position = gr.Number(
+    position = Number(
         -1,
         precision=0,
         minimum=-1,

@@ -12,6 +12,7 @@ from components.errors import wire
 from components.forms import Form, with_form
 from components.kit.cards import build_note
 from components.kit.line import build_line
+from components.kit.numbers import Slider
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.working import Working, build_working
 from components.tabs.asking import NO_EXPORTS, Ask, Asking
@@ -53,7 +54,7 @@ def build(asking: Asking, dials: Form) -> gr.Slider:
         dials: The sampling settings of the tab.
     """
     words = asking.ctx.words
-    n_draws = gr.Slider(
+    n_draws = Slider(
         10,
         MOST_DRAWS,
         value=1_000,

@@ -14,6 +14,7 @@ from components.forms import Form, with_form
 from components.kit.cards import build_note
 from components.kit.chips import build_token_chips
 from components.kit.line import build_line
+from components.kit.numbers import Slider
 from components.kit.working import Working, build_working
 from components.tabs.asking import NO_EXPORTS, Ask, Asking
 from components.tabs.next.writing import make_written_chips, make_written_table
@@ -93,7 +94,7 @@ def build(asking: Asking, dials: Form) -> dict[str, Any]:
         elem_id="pair-change",
     )
     with gr.Row(elem_classes=["panel-controls"]):
-        length = gr.Slider(1, 100, value=30, step=1, label=t("next.length"), elem_id="pair-length")
+        length = Slider(1, 100, value=30, step=1, label=t("next.length"), elem_id="pair-length")
         run = gr.Button(t("next.write"), variant="primary", elem_id="pair-run", min_width=0)
         stop = gr.Button(t("next.stop"), elem_id="pair-stop", min_width=0)
     said = build_line(words, elem_id="pair-said", look="help")

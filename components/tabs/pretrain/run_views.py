@@ -36,7 +36,7 @@ _CHARTS = ("loss", "perplexity", "rate", "norm", "score")
 # What objectives measure besides the loss.
 _SCORES = (
     *("exact_match", "accuracy", "preferred", "margin", "policy_chosen", "policy_rejected"),
-    *("reference_chosen", "reference_rejected", "drift"),
+    *("reference_chosen", "reference_rejected", "drift", "answer_tokens"),
 )
 _LIVE_TEXTS = (
     *_TILES,

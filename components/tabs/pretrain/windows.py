@@ -10,6 +10,7 @@ from components.context import AppContext
 from components.errors import wire
 from components.kit.line import build_line
 from components.kit.number_matrix import MOST_TABLE_ROWS, build_number_matrix
+from components.kit.numbers import Number
 from components.tabs.pretrain.run_choice import RunChoice
 from components.tabs.tab import TabHead
 from components.text import locale_of
@@ -34,7 +35,7 @@ def build(ctx: AppContext) -> Parts:
     """
     t = ctx.words.t
     with gr.Accordion(t("pretrain.batch"), open=False, elem_id="pretrain-batch") as drawer:
-        step = gr.Number(
+        step = Number(
             None,
             label=t("pretrain.batch_step"),
             info=t("pretrain.batch_step_info"),

@@ -14,6 +14,7 @@ from components.kit.examples import build_examples
 from components.kit.line import build_line
 from components.kit.merge_tree import build_merge_tree
 from components.kit.number_matrix import MOST_TABLE_ROWS, build_number_matrix
+from components.kit.numbers import Number
 from components.kit.stepper import build_stepper
 from components.kit.views import update_view
 from components.kit.working import Working, build_working
@@ -77,7 +78,7 @@ def build(ctx: AppContext, head: TabHead, choice: TokenizerChoice, tab: gr.Tab) 
                 lines=2,
                 elem_id="merges-text",
             )
-            word = gr.Number(
+            word = Number(
                 0,
                 label=t("tokens.merges.word"),
                 info=t("tokens.merges.word_info"),

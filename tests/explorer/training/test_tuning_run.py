@@ -9,7 +9,7 @@ import torch
 from explorer.datasets.examples import Example, Prompt
 from explorer.datasets.splits import Parts
 from explorer.errors import DataError
-from explorer.training.events import Evaluated, Failed, Finished, Saved, Scored
+from explorer.training.events import Evaluated, Failed, Finished, Sampled, Saved, Scored
 from explorer.training.learner import load_class_head
 from explorer.training.loop import train
 from explorer.training.new_tuning import make_tuning_run
@@ -78,7 +78,7 @@ def make(runs: Path, base: Path, objective: str, **changes: object) -> RunFolder
 def test_each_objective_trains_scores_and_opens_again(tmp_path: Path, base: Path) -> None:
     plain = load_model(base)
     ids = torch.tensor([[3, 40, 7, 90, 12]])
-    for objective, scored in (("classification", 1), ("sft", 0), ("preference", 8)):
+    for objective, scored in (("classification", 1), ("sft", 1), ("preference", 9)):
         run = make(tmp_path, base, objective)
         events = list(train(run.path))
         assert not [event for event in events if isinstance(event, Failed)]
@@ -87,6 +87,17 @@ def test_each_objective_trains_scores_and_opens_again(tmp_path: Path, base: Path
         assert isinstance(events[-1], Finished)
         last = load_model(run.checkpoint(4))
         assert not torch.allclose(last.model(ids), plain.model(ids), atol=1e-4)
+
+
+@pytest.mark.slow
+def test_the_length_of_answers_is_told_while_it_learns(tmp_path: Path, base: Path) -> None:
+    run = make(tmp_path, base, "preference")
+    events, tokenizer = list(train(run.path)), load_model(base).tokenizer
+    told = {e.step: e.value for e in events if isinstance(e, Scored) and e.name == "answer_tokens"}
+    assert {0, 4} <= told.keys()
+    for step, value in told.items():
+        texts = [e.text for e in events if isinstance(e, Sampled) and e.step == step]
+        assert value == pytest.approx(sum(len(tokenizer.encode(t)) for t in texts) / len(texts))
 
 
 @pytest.mark.slow
