@@ -21,6 +21,9 @@ MOST_POINTS = 300
 NEWEST_SAMPLES = 3
 FIRST_SAMPLES = 12  # for a page that has none yet
 
+# Their loss is one number a row: e to it is no perplexity.
+PER_ROW = ("classification", "preference")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrepareStep:
@@ -251,6 +254,7 @@ def make_progress(
             "step": summary.step,
             "n_steps": summary.n_steps,
             "place": summary.place,
+            "per_token": summary.objective not in PER_ROW,
             "checkpoints": list(summary.checkpoints),
             "reset": reset,
             "n_starts": history.n_starts,

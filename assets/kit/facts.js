@@ -23,7 +23,8 @@ function update() {
   line.hidden = !value;
   if (!value) return;
   const parts = [];
-  if (value.tensor) parts.push([...sentence('tensor', value), ` (${value.shape.join(', ')})`], [value.dtype]);
+  if (value.tensor) parts.push([...sentence('tensor', value), ...(value.shape ? [` (${value.shape.join(', ')})`] : [])]);
+  if (value.dtype) parts.push([value.dtype]);
   if (value.file) parts.push(sentence('file', value));
   if (value.test) parts.push(sentence('test', value));
   line.replaceChildren(...parts.flatMap((nodes, i) => (i ? [' \u00b7 ', ...nodes] : nodes)));

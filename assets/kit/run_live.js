@@ -13,7 +13,13 @@ const QUICK = 400, CALM = 1500, SELDOM = 5000;   // milliseconds between two que
 const BLOCK = 16;                                // steps asked from are a multiple: a class asks the same question
 const MOST_POINTS = 1000;
 const TILES = ['loss', 'validation', 'perplexity', 'rate', 'norm', 'speed', 'mfu', 'left'];
-const CHARTS = {loss: 'losses', perplexity: 'losses', rate: 'rates', norm: 'norms', score: 'scores'};
+const CHARTS = {loss: 'losses', perplexity: 'losses', rate: 'rates', norm: 'norms', score: 'scores', logp: 'scores', length: 'scores'};
+// Scores of one unit share a chart: nats, tokens; all others are shares from 0 to 1.
+const UNITS = {
+  logp: ['margin', 'policy_chosen', 'policy_rejected', 'reference_chosen', 'reference_rejected', 'drift'],
+  length: ['answer_tokens'],
+};
+const chartOf = score => Object.keys(UNITS).find(chart => UNITS[chart].includes(score)) ?? 'score';
 let run = null, timer = 0, asking = 0, data = null, told = '', drawn = '';
 const shown = {chart: 'loss', axis: 'steps', log: false, smooth: 0.6};
 
@@ -38,8 +44,9 @@ function choices(box, key, names, choose) {
   const press = () => buttons.forEach((button, i) => button.setAttribute('aria-pressed', shown[key] === names[i]));
   box.append(...buttons);
   press();
+  return {press, of: Object.fromEntries(names.map((name, i) => [name, buttons[i]]))};
 }
-choices(part('charts'), 'chart', Object.keys(CHARTS), name => { shown.chart = name; });
+const chartButtons = choices(part('charts'), 'chart', Object.keys(CHARTS), name => { shown.chart = name; });
 choices(part('axes'), 'axis', ['steps', 'tokens'], name => { shown.axis = name; });
 const log = node('input', {type: 'checkbox'});
 part('log').append(log, say('log'));
@@ -161,10 +168,20 @@ function show() {
   part('zip').hidden = newest === undefined;
   if (newest !== undefined) part('zip').href = `${kit.root()}/glassbox/run/${run}/step-${newest}.zip`;
   explain(last);
+  tiles.perplexity.parentNode.hidden = chartButtons.of.perplexity.hidden = !last.per_token;
   part('fit').hidden = !overfits();
   if (overfits()) part('fit').textContent = say('overfit', facts_of_fit());
-  part('charts').lastChild.hidden = !data.scores.length;
+  offer_charts();
   redraw(false);
+}
+
+/** Charts of scores that this run has; from one that it has not the panel goes back to the loss. */
+function offer_charts() {
+  const scored = new Set(data.scores.map(row => chartOf(row[1])));
+  for (const [chart, from] of Object.entries(CHARTS)) if (from === 'scores') chartButtons.of[chart].hidden = !scored.has(chart);
+  if (!chartButtons.of[shown.chart].hidden) return;
+  shown.chart = 'loss';
+  chartButtons.press();
 }
 
 function say_message(kind, text) {
@@ -233,17 +250,18 @@ function smoothed(values, share) {
 
 const curve = (name, x, y, more = {}) => ({type: 'scatter', mode: 'lines', name, x, y, ...more});
 
-/** One line for each score that the objective measures; a press on a name hides its line. */
+/** One line for each score of the chart; a press on a name hides its line. */
 function scoreTraces() {
-  const names = [...new Set(data.scores.map(row => row[1]))];
+  const names = [...new Set(data.scores.map(row => row[1]))].filter(name => chartOf(name) === shown.chart);
+  const at = step => (shown.axis === 'steps' ? step : step && data.tokens[data.steps.indexOf(step)]);
   return names.map(name => {
     const rows = data.scores.filter(row => row[1] === name);
-    return curve(props.words.en['score_' + name] ? say('score_' + name) : name, rows.map(row => row[0]), rows.map(row => row[2]), {mode: 'lines+markers', marker: {size: 4}});
+    return curve(props.words.en['score_' + name] ? say('score_' + name) : name, rows.map(row => at(row[0])), rows.map(row => row[2]), {mode: 'lines+markers', marker: {size: 4}});
   });
 }
 
 function traces() {
-  if (shown.chart === 'score') return scoreTraces();
+  if (CHARTS[shown.chart] === 'scores') return scoreTraces();
   const grow = shown.chart === 'perplexity' ? value => (value == null ? null : Math.exp(value)) : value => value;
   const xs = shown.axis === 'tokens' ? data.tokens : data.steps, column = shown.axis === 'tokens' ? 1 : 0;
   const values = data[CHARTS[shown.chart]];
@@ -282,7 +300,7 @@ function redraw(forced) {
   const layout = {
     uirevision: `${run} ${shown.chart} ${shown.axis} ${shown.log}`, showlegend: true,
     xaxis: {title: {text: say('x_' + shown.axis)}, rangemode: 'tozero'},
-    yaxis: {title: {text: say('y_' + shown.chart)}, type: shown.log ? 'log' : 'linear'},
+    yaxis: {title: {text: say(shown.chart === 'loss' && !data.last.per_token ? 'y_loss_row' : 'y_' + shown.chart)}, type: shown.log ? 'log' : 'linear'},
   };
   draw({figure: {data: traces(), layout}});
 }

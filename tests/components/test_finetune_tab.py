@@ -154,6 +154,13 @@ def test_an_adapter_is_merged_taken_apart_and_saved_alone(page, tmp_path) -> Non
         assert refused.status_code == 404
 
 
+def test_the_loss_of_a_row_is_no_perplexity(page) -> None:
+    client, made, _, _ = page
+    told = {n: httpx.get(f"{client.src}glassbox/run/{run}").json() for n, run in made.items()}
+    per_token = {name: progress["per_token"] for name, progress in told.items()}
+    assert per_token == {"classification": False, "sft": True, "preference": False}
+
+
 def test_a_judge_grades_and_what_it_cannot_say_is_counted(page) -> None:
     client, made, _, _ = page
     with serve_models() as plays:

@@ -32,7 +32,7 @@ _SAMPLES = (
 _LIST = '<div class="title"></div><div class="empty"></div><ul class="runs"></ul>'
 
 _TILES = ("loss", "validation", "perplexity", "rate", "norm", "speed", "mfu", "left")
-_CHARTS = ("loss", "perplexity", "rate", "norm", "score")
+_CHARTS = ("loss", "perplexity", "rate", "norm", "score", "logp", "length")
 # What objectives measure besides the loss.
 _SCORES = (
     *("exact_match", "accuracy", "preferred", "margin", "policy_chosen", "policy_rejected"),
@@ -47,7 +47,7 @@ _LIVE_TEXTS = (
     *("tensorboard", "tensorboard_help"),
     *("progress", "empty", "steps", "place", "per_second", "hours", "minutes", "seconds"),
     *("failed", "failed_tensor", "interrupted", "lost_steps", "loading", "lost_connection"),
-    "overfit",
+    *("overfit", "y_loss_row"),
     *(f"score_{name}" for name in _SCORES),
     # what a run may fail of, in the reader's language; other faults are told in English
     *("run-not-finite", "run-disk-full", "run-out-of-memory"),
