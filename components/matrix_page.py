@@ -29,10 +29,11 @@ map.width = columns;
 map.height = rows;
 const image = new ImageData(columns, rows);
 cells.forEach((cell, i) => {
-  const drawn = facts.by_size ? Math.abs(cell) : cell;
-  const part = (drawn - facts.low) / (facts.high - facts.low) || 0;
-  const share = Math.min(1, Math.max(0, part)) ** 0.6;
-  image.data.set([255 - 247 * share, 255 - 216 * share, 255 - 171 * share, 255], 4 * i);
+  const signed = facts.low < 0, {low, high} = facts;
+  const part = signed ? Math.abs(cell) / high : (cell - low) / (high - low);
+  const share = Math.min(1, Math.max(0, part || 0)) ** 0.6;
+  const full = signed && cell < 0 ? [96, 192, 249] : [247, 216, 171];  // taken from white
+  image.data.set([...full.map(most => 255 - most * share), 255], 4 * i);
 });
 map.getContext('2d').putImageData(image, 0, 0);
 map.addEventListener('pointermove', event => {
@@ -55,18 +56,16 @@ def make_matrix_page(
     row_labels: Sequence[str],
     column_labels: Sequence[str],
     title: str = "Glassbox",
-    by_size: bool = False,
 ) -> str:
     """Write the page.
 
     Args:
         cells: float32 of shape (rows, columns).
-        low: The number drawn in the lightest colour.
+        low: The number drawn in the lightest colour; -high draws 0 so, and less than 0 in another.
         high: The number drawn in the fullest colour.
         row_labels: One text a row; numbers where there is none.
         column_labels: One text a column; numbers where there is none.
         title: Of the page.
-        by_size: Whether numbers are drawn by their size, whatever their sign.
     """
     rows, columns = cells.shape
     facts = {
@@ -74,7 +73,6 @@ def make_matrix_page(
         "shape": [rows, columns],
         "low": low,
         "high": high,
-        "by_size": by_size,
         "rows": list(row_labels) or [str(i) for i in range(rows)],
         "columns": list(column_labels) or [str(i) for i in range(columns)],
     }

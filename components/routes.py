@@ -46,11 +46,10 @@ class PublishedMatrix:
 
     Args:
         cells: The numbers, float32 of shape (rows, columns).
-        low: The number drawn as 0.
+        low: The number drawn as 0; below 0, and 0 is drawn in neither of two colours.
         high: The number drawn as 255.
         row_labels: One text a row, or empty.
         column_labels: One text a column, or empty.
-        by_size: Drawn by the size of a number, whatever its sign.
     """
 
     cells: np.ndarray
@@ -58,7 +57,6 @@ class PublishedMatrix:
     high: float
     row_labels: tuple[str, ...]
     column_labels: tuple[str, ...]
-    by_size: bool = False
 
     @property
     def n_bytes(self) -> int:
@@ -113,7 +111,6 @@ class MatrixRoutes:
         column_labels: Sequence[str] = (),
         low: float = 0.0,
         high: float = 1.0,
-        by_size: bool = False,
     ) -> str:
         """Make a matrix readable for whoever gets its id.
 
@@ -123,7 +120,6 @@ class MatrixRoutes:
             column_labels: One text a column, for the CSV file; may be empty.
             low: The number that the page draws as 0.
             high: The number that the page draws as 255; greater than `low`.
-            by_size: Whether -3 is drawn as 3; its sign is said when it is pointed at.
 
         Returns:
             The id for `/glassbox/matrix/{id}`.
@@ -141,7 +137,7 @@ class MatrixRoutes:
         # Copied: the caller may go on writing into its array while the page reads this one.
         cells = np.array(matrix, dtype="<f4", order="C")
         return self._keep(
-            PublishedMatrix(cells, low, high, tuple(row_labels), tuple(column_labels), by_size)
+            PublishedMatrix(cells, low, high, tuple(row_labels), tuple(column_labels))
         )
 
     def publish_stack(self, stack: np.ndarray) -> str:
@@ -255,7 +251,6 @@ class MatrixRoutes:
             matrix.cells,
             low=matrix.low,
             high=matrix.high,
-            by_size=matrix.by_size,
             row_labels=matrix.row_labels,
             column_labels=matrix.column_labels,
         )
@@ -297,10 +292,10 @@ def _as_plain_text(label: str) -> str:
 
 def _to_uint8(matrix: PublishedMatrix) -> np.ndarray:
     span = matrix.high - matrix.low
-    drawn = np.abs(matrix.cells) if matrix.by_size else matrix.cells
+    # A NaN has no colour; it is drawn as 0 or the lowest, and the row route still says NaN.
+    drawn = np.where(np.isnan(matrix.cells), max(matrix.low, 0.0), matrix.cells)
     shares = np.clip((drawn - matrix.low) / span, 0.0, 1.0)
-    # A NaN has no colour; it is drawn as the lowest, and the row route still says NaN.
-    return np.rint(np.nan_to_num(shares, nan=0.0) * 255).astype(np.uint8)
+    return np.rint(shares * 255).astype(np.uint8)
 
 
 def _not_found(kind: str) -> Response:

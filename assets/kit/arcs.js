@@ -1,7 +1,7 @@
 // What one token reads: its text downwards, and an arc to every token read, as thick as its weight.
 //
 // props.value: {labels: [text], weights: [number], query: index, first: number of the first label}.
-// Event: 'arc_click' {index}, a token to look at next.
+// Event: 'arc_click' {index}, a token to look at next. Saves itself as PNG on 'glassbox:export'.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const ROW = 24, SPAN = 150, NS = 'http://www.w3.org/2000/svg';
 const list = element.querySelector('.list'), picture = element.querySelector('.arcs');
@@ -40,5 +40,6 @@ function update() {
     return row;
   }));
 }
+kit.onExport(element, props.target, () => { if (!body.hidden) kit.savePicture(body, props.target); });
 watch('value', update);
 update();

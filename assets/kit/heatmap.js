@@ -1,6 +1,7 @@
 // A matrix of weights as a map: rows read from columns.
 //
-// props.value: {matrix: id, rows: [text], cols: [text] (the rows' if not given), causal, title, max}
+// props.value: {matrix: id, rows: [text], cols: [text] (the rows' if not given), causal, title, max,
+//   signed: whether there are numbers below 0, down to -max}
 // props.selected: the chosen row; it changes alone.
 // `max` is the number that the fullest colour stands for (`high` at publishing; 1 if not given).
 // The cells come as bytes from the matrix route; the exact float32 of a row is fetched when the
@@ -16,6 +17,10 @@ let value = null, bytes = null, shape = [0, 0], at = null, exactRows = new Map()
 let win = {row: 0, column: 0, rows: 0, columns: 0}, pooled = 1;   // the cells in sight
 let chosen = props.selected, lastRows = -1;
 const columnsOf = () => value.cols ?? value.rows;
+const scaleOf = () => (value?.signed ? 'difference' : 'weight');
+const strength = byte => (value.signed ? Math.abs(byte - 127.5) : byte);   // how much a cell has to say
+/** Numbers beside the colours: what a share of the ramp stands for. */
+const tick = share => String(Number(((value.signed ? 2 * share - 1 : share) * (value.max ?? 1)).toPrecision(3)));
 
 plot.setAttribute('aria-roledescription', say('kind'));
 
@@ -79,7 +84,7 @@ function draw(message = value ? '' : say('empty')) {
 function repaint() {
   if (!bytes) return;
   kit.paint(canvas, ...inSight());
-  const stops = Array.from({length: 17}, (_, i) => `rgb(${kit.colour(i / 16).join(' ')})`);
+  const stops = Array.from({length: 17}, (_, i) => `rgb(${kit.colour(i / 16, scaleOf()).join(' ')})`);
   part('ramp').style.background = `linear-gradient(to top, ${stops.join(', ')})`;
 }
 
@@ -88,18 +93,18 @@ function inSight() {
   const [rows, columns] = shape;
   pooled = Math.max(1, Math.ceil(Math.max(win.rows, win.columns) / MOST_PIXELS));
   const height = Math.ceil(win.rows / pooled), width = Math.ceil(win.columns / pooled);
-  const seen = new Uint8Array(height * width);
+  const seen = new Uint8Array(height * width).fill(value.signed ? 128 : 0);
   for (let row = 0; row < win.rows; row++) {
     const from = (win.row + row) * columns + win.column, to = Math.floor(row / pooled) * width;
     for (let column = 0; column < win.columns; column++) {
       const place = to + Math.floor(column / pooled), byte = bytes[from + column];
-      if (byte > seen[place]) seen[place] = byte;
+      if (strength(byte) > strength(seen[place])) seen[place] = byte;
     }
   }
   const last = row => Math.min(rows - 1, win.row + (row + 1) * pooled - 1);
   const stops = Array.from({length: height}, (_, row) => !value.causal ? width
     : Math.min(width, Math.max(0, Math.ceil((last(row) + columns - rows - win.column + 1) / pooled))));
-  return [seen, height, width, {stops}];
+  return [seen, height, width, {stops, scale: scaleOf()}];
 }
 
 /** Every how many cells a label fits: 1, 2, 5, 10, 20, ... */
@@ -128,9 +133,7 @@ function layout() {
   part('insight').textContent = zoomed() ? say('part', {first: win.row, last: win.row + win.rows - 1,
     left: win.column, right: win.column + win.columns - 1}) : pooled > 1 ? say('pooled', {n: pooled}) : '';
   plot.classList.toggle('zoomed', zoomed());
-  const most = value.max ?? 1;
-  part('ticks').replaceChildren(...[1, 0.75, 0.5, 0.25, 0]
-    .map(share => node('span', {text: String(Number((share * most).toPrecision(3)))})));
+  part('ticks').replaceChildren(...[1, 0.75, 0.5, 0.25, 0].map(share => node('span', {text: tick(share)})));
   band(part('chosen'), chosen);
 }
 
@@ -226,10 +229,10 @@ function cellAt(event) {
 
 function largestNear(row, column) {
   const from = index => index - index % pooled;
-  let best = {row, column}, most = bytes[row * shape[1] + column];
+  let best = {row, column}, most = strength(bytes[row * shape[1] + column]);
   for (let i = from(row); i < Math.min(shape[0], from(row) + pooled); i++)
     for (let k = from(column); k < Math.min(shape[1], from(column) + pooled); k++)
-      if (bytes[i * shape[1] + k] > most) { most = bytes[i * shape[1] + k]; best = {row: i, column: k}; }
+      if (strength(bytes[i * shape[1] + k]) > most) { most = strength(bytes[i * shape[1] + k]); best = {row: i, column: k}; }
   return best;
 }
 
@@ -295,14 +298,14 @@ plot.addEventListener('keydown', event => {
 /** The whole figure on one canvas, always in the light colours: pictures end up on paper. */
 function picture() {
   const [rows, columns] = shape, zoom = Math.max(2, Math.ceil(1024 / Math.max(rows, columns)));
-  const width = columns * zoom, height = rows * zoom, font = 22, margin = 200, bar = 130, top = 60;
+  const width = columns * zoom, height = rows * zoom, font = 22, margin = 200, bar = value.signed ? 170 : 130, top = 60;
   const sheet = node('canvas'), pen = sheet.getContext('2d');
   sheet.width = margin + width + bar;
   sheet.height = top + height + margin;
   pen.fillStyle = '#ffffff';
   pen.fillRect(0, 0, sheet.width, sheet.height);
   const cells = node('canvas');
-  kit.paint(cells, bytes, rows, columns, {causal: value.causal, theme: 'light'});
+  kit.paint(cells, bytes, rows, columns, {causal: value.causal, theme: 'light', scale: scaleOf()});
   pen.imageSmoothingEnabled = false;
   pen.fillStyle = '#efece5';
   pen.fillRect(margin, top, width, height);
@@ -335,13 +338,12 @@ function write(pen, texts, cells, zoom, font, put) {
 
 function scale(pen, left, top, height) {
   for (let y = 0; y < height; y++) {
-    pen.fillStyle = `rgb(${kit.colour(1 - y / height, 'weight', 'light').join(' ')})`;
+    pen.fillStyle = `rgb(${kit.colour(1 - y / height, scaleOf(), 'light').join(' ')})`;
     pen.fillRect(left, top + y, 24, 1);
   }
   pen.fillStyle = '#1d232b';
   pen.textAlign = 'left';
-  for (const share of [0, 0.25, 0.5, 0.75, 1])
-    pen.fillText(String(Number((share * (value.max ?? 1)).toPrecision(3))), left + 34, top + height * (1 - share));
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) pen.fillText(tick(share), left + 34, top + height * (1 - share));
 }
 
 kit.onExport(element, props.target, () => {

@@ -118,14 +118,23 @@ window.glassboxKit ??= (() => {
       dark: [[163, 88, 14], [132, 74, 20], [100, 61, 26], [69, 47, 31], [35, 39, 45]],
       bend: 1,
     },
+    // From -1 (as 0) over nothing (as a half) to 1.
+    difference: {
+      light: [[140, 54, 8], [214, 118, 52], [250, 216, 184], [255, 255, 255], [191, 217, 239], [57, 126, 186],
+        [8, 55, 112]],
+      dark: [[255, 205, 158], [226, 140, 70], [110, 66, 36], [24, 29, 36], [26, 70, 114], [86, 150, 206],
+        [208, 229, 248]],
+      bend: 0.6, signed: true,
+    },
   };
   // Asked for every cell and chip: a selector would search the whole page each time.
   const dark = () => [document.body, document.documentElement].some(it => it.classList.contains('dark'));
 
   /** The colour [r, g, b] of a value from 0 to 1. */
   function colour(value, scale = 'weight', theme = dark() ? 'dark' : 'light') {
-    const {bend, [theme]: stops} = SCALES[scale];
-    const at = Math.min(1, Math.max(0, value)) ** bend * (stops.length - 1);
+    const {bend, signed, [theme]: stops} = SCALES[scale], inside = Math.min(1, Math.max(0, value));
+    const way = 2 * inside - 1, size = Math.abs(way) < 1 / 128 ? 0 : Math.abs(way);  // no byte is a half exactly
+    const at = (signed ? 0.5 + 0.5 * Math.sign(way) * size ** bend : inside ** bend) * (stops.length - 1);
     const low = Math.min(stops.length - 2, Math.floor(at)), share = at - low;
     return stops[low].map((from, k) => Math.round(from + (stops[low + 1][k] - from) * share));
   }
@@ -144,9 +153,9 @@ window.glassboxKit ??= (() => {
   }
 
   /** For each byte the pixel to draw: RGBA in one 32-bit number (canvas memory is little endian). */
-  function pixels(theme) {
+  function pixels(theme, scale) {
     return Uint32Array.from({length: 256}, (_, byte) => {
-      const [r, g, b] = colour(byte / 255, 'weight', theme);
+      const [r, g, b] = colour(byte / 255, scale, theme);
       return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
     });
   }
@@ -156,10 +165,10 @@ window.glassboxKit ??= (() => {
    * is the canvas's background, and follows the theme by itself. `stops`: for each row how many
    * cells are drawn, where the diagonal is another one.
    */
-  function paint(canvas, bytes, rows, columns, {causal = false, stops, theme} = {}) {
+  function paint(canvas, bytes, rows, columns, {causal = false, stops, theme, scale = 'weight'} = {}) {
     canvas.width = columns;
     canvas.height = rows;
-    const image = new ImageData(columns, rows), table = pixels(theme);
+    const image = new ImageData(columns, rows), table = pixels(theme, scale);
     const target = new Uint32Array(image.data.buffer);
     for (let row = 0; row < rows; row++) {
       const stop = stops ? stops[row] : causal ? Math.min(columns, row + 1 + columns - rows) : columns;

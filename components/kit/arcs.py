@@ -25,4 +25,4 @@ def build_arcs(words: Words, *, elem_id: str) -> gr.HTML:
         words: The sentences of the page.
         elem_id: Its id in the page.
     """
-    return build_view("arcs", words, template=_TEMPLATE, elem_id=elem_id)
+    return build_view("arcs", words, template=_TEMPLATE, elem_id=elem_id, target=elem_id)

@@ -38,7 +38,8 @@ def build_heatmap(
     Its value is `{"matrix": id of the matrix route, "rows": [text], "cols": [text],
     "causal": bool, "title": text, "max": number}`; `cols` are the rows' labels if not given. `max`
     is the number that the fullest colour stands for: `high` of the published matrix, 1 if not
-    given. The chosen row changes by itself: return `update_view(selected=index)`.
+    given. With `"signed": True` its `low` is `-max`, and numbers below 0 have another colour. The
+    chosen row changes by itself: return `update_view(selected=index)`.
 
     Event `row_select`, by click or Enter: `event.index` (the row) and `event.column`.
     It saves a PNG when a button of the page sends `glassbox:export` with its `elem_id`.

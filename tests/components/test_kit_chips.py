@@ -202,7 +202,7 @@ def luminance(colour: list[float]) -> float:
     return float(np.dot([0.2126, 0.7152, 0.0722], linear))
 
 
-@pytest.mark.parametrize("scale", ["weight", "chance"])
+@pytest.mark.parametrize("scale", ["weight", "chance", "difference"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_letters_on_every_colour_can_be_read(page, scale: str, theme: str):
     pairs = page.evaluate(
@@ -229,6 +229,23 @@ def test_scales_change_evenly_in_one_direction(page, scale: str, theme: str):
     )
     steps = np.diff([luminance(colour) for colour in colours])
     assert (steps > 0).all() or (steps < 0).all()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_differences_grow_out_of_the_paper_in_two_colours(page, theme: str):
+    """A map's byte of 0 is 128: it has the colour of an empty cell of the other maps."""
+    colours, paper = page.evaluate(
+        """theme => [
+             Array.from({length: 65}, (_, i) => glassboxKit.colour(i / 64, 'difference', theme)),
+             glassboxKit.colour(0, 'weight', theme)]""",
+        theme,
+    )
+    zero = page.evaluate("theme => glassboxKit.colour(128 / 255, 'difference', theme)", theme)
+    assert colours[32] == zero == paper
+    away = [np.diff([luminance(c) for c in side]) for side in (colours[32:], colours[32::-1])]
+    assert all((steps > 0).all() or (steps < 0).all() for steps in away)
+    assert all(c[0] > c[2] for c in colours[:28])
+    assert all(c[0] < c[2] for c in colours[37:])
 
 
 def test_shown_numbers_read_back_as_the_same_float32(page):

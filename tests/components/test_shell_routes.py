@@ -45,13 +45,16 @@ def test_a_matrix_arrives_as_bytes_row_by_row(routes: MatrixRoutes, client: Test
     assert np.array_equal(shown, np.rint(matrix * 255))
 
 
-def test_values_outside_the_range_and_nan_are_drawn_at_its_ends(
+def test_values_outside_the_range_are_drawn_at_its_ends_and_nan_as_nothing(
     routes: MatrixRoutes, client: TestClient
 ) -> None:
     matrix = np.array([[-9.0, -2.0, 0.0, 2.0, 9.0, np.nan, np.inf]], np.float32)
     entry = routes.publish(matrix, low=-2.0, high=2.0)
     shown = np.frombuffer(client.get(f"/glassbox/matrix/{entry}").content, np.uint8)
-    assert shown.tolist() == [0, 0, 128, 255, 255, 0, 255]
+    assert shown.tolist() == [0, 0, 128, 255, 255, 128, 255]
+    entry = routes.publish(matrix, low=0.0, high=2.0)
+    shown = np.frombuffer(client.get(f"/glassbox/matrix/{entry}").content, np.uint8)
+    assert shown.tolist() == [0, 0, 0, 255, 255, 0, 255]
 
 
 def test_a_row_brings_the_true_float32_numbers(routes: MatrixRoutes, client: TestClient) -> None:

@@ -224,7 +224,7 @@ class AblateHandlers:
                 loss=f"{state.loss:.4f}",
             ),
             draw_map(
-                self._ctx, state.effects, rows, title, columns=columns, most=most, by_size=True
+                self._ctx, state.effects, rows, title, columns=columns, most=most, signed=True
             ),
             {"bars": bars, "digits": 4},
             *drawer,

@@ -79,7 +79,14 @@ def fill_drawer(ctx: AppContext, shown: Shown) -> tuple[dict[str, Any], dict[str
         "cells": [[say_number(x) for x in row] for row in cells[:MOST_TABLE_ROWS].tolist()],
         "digits": shown.digits,
     }
-    csv = ctx.routes.publish(cells, row_labels=shown.rows, column_labels=shown.columns)
+    most = max(float(np.abs(np.nan_to_num(cells)).max(initial=0.0)), 1e-9)
+    csv = ctx.routes.publish(
+        cells,
+        row_labels=shown.rows,
+        column_labels=shown.columns,
+        low=-most if (cells < 0).any() else 0.0,
+        high=most,
+    )
     exports = {"csv": csv, "html": csv, "png": shown.png, "python": shown.python}
     return facts, table, exports
 
@@ -127,7 +134,7 @@ def draw_map(
     columns: Sequence[str] | None = None,
     causal: bool = False,
     most: float = 1.0,
-    by_size: bool = False,
+    signed: bool = False,
 ) -> dict[str, Any]:
     """Publish a map; returns the value of a heatmap.
 
@@ -139,7 +146,7 @@ def draw_map(
         columns: One label a column; those of the rows where None.
         causal: Whether cells after the diagonal are masked.
         most: The number that the fullest colour stands for.
-        by_size: Whether -3 is drawn as 3.
+        signed: Whether there are numbers below 0, drawn in another colour.
     """
     most = max(most, 1e-9)  # of a map of zeros, too
     value: dict[str, Any] = {
@@ -147,13 +154,14 @@ def draw_map(
             cells,
             row_labels=rows,
             column_labels=rows if columns is None else columns,
+            low=-most if signed else 0.0,
             high=most,
-            by_size=by_size,
         ),
         "rows": list(rows),
         "causal": causal,
         "title": title,
         "max": most,
+        "signed": signed,
     }
     return value if columns is None else {**value, "cols": list(columns)}
 

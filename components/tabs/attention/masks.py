@@ -224,7 +224,7 @@ class MaskHandlers:
         cells = {"own": found.pattern_before, "change": change}.get(view, found.pattern)
         key = f"attention.mask.map_{view if view in VIEWS else VIEWS[0]}"
         title = self._ctx.words.say(locale, key, layer=layer, head=head)
-        return draw_map(self._ctx, cells, found.labels, title, by_size=view == "change")
+        return draw_map(self._ctx, cells, found.labels, title, signed=view == "change")
 
     def _said(self, found: MaskedRun, held: KeptBytes, n_left_out: int, locale: str) -> str:
         say = self._ctx.words.say

@@ -266,7 +266,15 @@ class OverviewHandlers:
         )
         return (
             self._said(question, readings, found, locale),
-            draw_map(self._ctx, scores, rows, title, columns=columns, most=most, by_size=True),
+            draw_map(
+                self._ctx,
+                scores,
+                rows,
+                title,
+                columns=columns,
+                most=most,
+                signed=question.compares,
+            ),
             {"bars": make_head_bars(ranked, scores), "max": most, "digits": 4},
             *fill_drawer(self._ctx, drawer),
             replace(measured, at=readings[0], places=tuple((h.layer, h.head) for h in ranked)),

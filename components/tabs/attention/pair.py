@@ -13,7 +13,7 @@ from components.kit.heatmap import build_heatmap
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
 from components.kit.numbers import Number
-from components.kit.working import Working, build_working
+from components.kit.working import Working, build_exports, build_working
 from components.tabs.attention.drawer import Shown as Numbers
 from components.tabs.attention.drawer import draw_map, fill_drawer
 from components.tabs.attention.handlers import HeadsHandlers
@@ -155,6 +155,8 @@ def build(ctx: AppContext) -> Parts:
         with gr.Column(min_width=0):
             gr.HTML(t("attention.arcs_title"), elem_classes=["lab-heading"])
             arcs = build_arcs(words, elem_id="lab-arcs")
+            picture = {"csv": None, "png": "lab-arcs", "python": None}
+            build_exports(words, elem_id="lab-arcs-exports", value=picture)
         with gr.Column(min_width=0):
             gr.HTML(t("attention.pair_title"), elem_classes=["lab-heading"])
             key = Number(

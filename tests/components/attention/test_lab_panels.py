@@ -205,7 +205,8 @@ def test_two_texts_and_two_models_are_compared(ctx, nobody, shown):
     )
     values = overview(on, state, nobody, kind="first", text="zyxw vu")
     found = ctx.routes.find(values[1]["matrix"])
-    assert found.by_size
+    assert found.low == -found.high == -np.abs(found.cells).max()
+    assert values[1]["signed"]
     np.testing.assert_allclose(found.cells, first - second, atol=1e-5)
     assert "zyxw vu" in values[5]["python"]
     values = overview(on, state, nobody, kind="first", model="moe")
