@@ -16,6 +16,7 @@ from components.tabs.finetune import (
     lineage,
     train,
 )
+from components.tabs.finetune.tuning_tab import TuningTab
 from components.tabs.pretrain import live, run_choice
 from components.tabs.tab import Tab, build_tab_head
 from explorer.tuning_runs import TuningRuns
@@ -63,17 +64,18 @@ def build(ctx: AppContext) -> None:
         with tabs["lineage"]:
             tree = lineage.build(ctx)
     ctx.address.register_panels("finetune", panels, PANELS, card=head.card)
+    tune = TuningTab(ctx, head, panels, tabs, choice, tunings)
     runs = live.wire_panel(ctx, head, watch, choice, "finetune")
-    data.wire_panel(ctx, head, rows, tunings, panels)
-    train.wire_panel(ctx, head, tabs["train"], form, rows, tunings, choice, panels, watch, runs)
-    answers.wire_panel(ctx, head, tabs["answers"], asked, choice, tunings)
-    evaluate.wire_panel(ctx, head, tabs["evaluate"], scores, choice, tunings)
-    judge.wire_panel(ctx, head, judging, choice, tunings)
-    choices.wire_panel(ctx, head, chosen, choice, tunings)
-    changes.wire_panel(ctx, head, tabs["changes"], changed, choice, tunings)
-    adapter.wire_panel(ctx, head, tabs["adapter"], low_rank, choice, tunings)
-    clicks.wire_panel(ctx, head, judged, rows, choice, tunings, panels)
-    lineage.wire_panel(ctx, head, tabs["lineage"], tree, tunings)
+    data.wire_panel(tune, rows)
+    train.wire_panel(tune, form, rows, watch, runs)
+    answers.wire_panel(tune, asked)
+    evaluate.wire_panel(tune, scores)
+    judge.wire_panel(tune, judging)
+    choices.wire_panel(tune, chosen)
+    clicks.wire_panel(tune, judged, rows)
+    changes.wire_panel(tune, changed)
+    adapter.wire_panel(tune, low_rank)
+    lineage.wire_panel(tune, tree)
 
 
 TAB = Tab("finetune", "finetune.title", build)

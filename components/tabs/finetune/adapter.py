@@ -8,7 +8,6 @@ import numpy as np
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.kit.bars import build_bar_list
 from components.kit.cards import build_note
 from components.kit.line import build_line
@@ -16,9 +15,14 @@ from components.kit.number_matrix import build_number_matrix
 from components.kit.numbers import Slider
 from components.kit.working import Working, build_working
 from components.quantities import short_count
-from components.tabs.finetune.steps import chosen_step, first_question, list_steps
-from components.tabs.pretrain.run_choice import RunChoice
-from components.tabs.tab import TabHead
+from components.tabs.finetune.steps import (
+    build_question,
+    build_step_choice,
+    chosen_step,
+    first_question,
+    offer_question,
+)
+from components.tabs.finetune.tuning_tab import TuningTab
 from components.text import locale_of
 from explorer.snippets import source_file_of
 from explorer.tuning_adapter import AdapterReport, inspect_adapter
@@ -60,20 +64,8 @@ def build(ctx: AppContext) -> Parts:
     words, t = ctx.words, ctx.words.t
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
-            step = gr.Dropdown(
-                [],
-                label=t("finetune.step"),
-                info=t("finetune.step_info"),
-                elem_id="finetune-adapter-step",
-            )
-            text = gr.Textbox(
-                "",
-                label=t("finetune.adapter_text"),
-                info=t("finetune.change_text_info"),
-                lines=3,
-                max_lines=8,
-                elem_id="finetune-adapter-text",
-            )
+            step = build_step_choice(words, "finetune-adapter-step")
+            text = build_question(words, "finetune.adapter_text", "finetune-adapter-text")
             strength = Slider(
                 0.0,
                 2.0,
@@ -99,39 +91,26 @@ def build(ctx: AppContext) -> Parts:
     return Parts(step, text, strength, go, said, choices_said, choices, states, working)
 
 
-def wire_panel(
-    ctx: AppContext,
-    head: TabHead,
-    tab: gr.Tab,
-    parts: Parts,
-    choice: RunChoice,
-    tunings: TuningRuns,
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
-        tab: The inner tab.
+        tune: The tab.
         parts: What `build` gave.
-        choice: The run that is looked at.
-        tunings: Knows the runs.
     """
-    on = AdapterHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    on = AdapterHandlers(tune.ctx, tune.tunings)
     offered = [parts.step, parts.text, parts.said]
-    wire((tab.select, choice.run.change), on.offer, [choice.run, parts.text], offered, **options)
-    asked = [choice.run, parts.step, parts.text, parts.strength, ctx.owner]
+    tune.wire(tune.when_looked_at("adapter"), on.offer, [tune.choice.run, parts.text], offered)
+    asked = [tune.choice.run, parts.step, parts.text, parts.strength, tune.ctx.owner]
     nothing = ["", "", None, None, None, None, None]
     for event in (parts.go.click, parts.text.submit, parts.strength.release):
-        wire(
+        tune.wire(
             event,
             on.show,
             asked,
             parts.outputs(),
             trigger_mode="always_last",
             nothing=nothing,
-            **options,
         )
     expose(on.adapter, "finetune_adapter")
 
@@ -150,10 +129,7 @@ class AdapterHandlers:
 
     def offer(self, run: str | None, text: str, request: gr.Request) -> tuple[Any, ...]:
         """The checkpoints there are, and the first held-out question, where nothing was typed."""
-        steps, said = list_steps(self._ctx, self._tunings, run, request)
-        if run is None or text.strip():
-            return steps, gr.skip(), said
-        return steps, first_question(self._tunings, run), said
+        return offer_question(self._ctx, self._tunings, run, text, request)
 
     def show(
         self,

@@ -1,13 +1,11 @@
 """The panel "answers": the same held-out questions to the base and to any checkpoint."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import gradio as gr
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.kit.bars import build_bar_list
 from components.kit.cards import build_note
 from components.kit.chips import build_token_chips
@@ -16,9 +14,8 @@ from components.kit.numbers import Slider
 from components.kit.text_table import build_text_table
 from components.tabs.finetune import pairs
 from components.tabs.finetune.answer_handlers import AnswerHandlers
-from components.tabs.pretrain.run_choice import RunChoice
-from components.tabs.tab import TabHead
-from explorer.tuning_runs import TuningRuns
+from components.tabs.finetune.steps import build_step_choice
+from components.tabs.finetune.tuning_tab import TuningTab
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +44,7 @@ def build(ctx: AppContext) -> Parts:
     words, t = ctx.words, ctx.words.t
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
-            step = gr.Dropdown(
-                [],
-                label=t("finetune.step"),
-                info=t("finetune.step_info"),
-                elem_id="finetune-step",
-            )
+            step = build_step_choice(words, "finetune-step")
             number = Slider(
                 1,
                 30,
@@ -87,34 +79,22 @@ def build(ctx: AppContext) -> Parts:
     return Parts(step, number, ask, own, own_ask, said, table, own_result, bars, chips, section)
 
 
-def wire_panel(
-    ctx: AppContext,
-    head: TabHead,
-    tab: gr.Tab,
-    parts: Parts,
-    choice: RunChoice,
-    tunings: TuningRuns,
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
-        tab: The inner tab.
+        tune: The tab.
         parts: What `build` gave.
-        choice: The run that is looked at.
-        tunings: Knows the runs.
     """
-    on = AnswerHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    on = AnswerHandlers(tune.ctx, tune.tunings)
     offered = [parts.step, parts.said]
-    wire((tab.select, choice.run.change), on.list_steps, [choice.run], offered, **options)
-    asked = [choice.run, parts.step, parts.number, ctx.owner]
-    wire(parts.ask.click, on.ask, asked, [parts.said, parts.table], **options)
-    own = [choice.run, parts.step, parts.own, ctx.owner]
+    tune.wire(tune.when_looked_at("answers"), on.list_steps, [tune.choice.run], offered)
+    asked = [tune.choice.run, parts.step, parts.number, tune.ctx.owner]
+    tune.wire(parts.ask.click, on.ask, asked, [parts.said, parts.table])
+    own = [tune.choice.run, parts.step, parts.own, tune.ctx.owner]
     shown = [parts.said, parts.own_result, parts.bars, parts.chips, parts.table]
     for event in (parts.own_ask.click, parts.own.submit):
-        wire(event, on.ask_own, own, shown, **options)
-    pairs.wire_part(ctx, head, parts.pairs, choice, parts.step, tunings)
+        tune.wire(event, on.ask_own, own, shown)
+    pairs.wire_part(tune, parts.pairs, parts.step)
     expose(on.classify, "finetune_classify")
     expose(on.answer, "finetune_answer")

@@ -7,7 +7,7 @@ import gradio as gr
 import numpy as np
 
 from components.context import AppContext
-from components.tabs.finetune.steps import chosen_step, first_question, list_steps
+from components.tabs.finetune.steps import chosen_step, first_question, offer_question
 from components.text import locale_of
 from explorer.snippets import source_file_of
 from explorer.tuning_changes import PassChanges, WeightChanges, compare_passes, compare_weights
@@ -31,10 +31,7 @@ class ChangeHandlers:
 
     def offer(self, run: str | None, text: str, request: gr.Request) -> tuple[Any, ...]:
         """The checkpoints there are, and the first held-out question, where nothing was typed."""
-        steps, said = list_steps(self._ctx, self._tunings, run, request)
-        if run is None or text.strip():
-            return steps, gr.skip(), said
-        return steps, first_question(self._tunings, run), said
+        return offer_question(self._ctx, self._tunings, run, text, request)
 
     def show(
         self, run: str | None, step: int | None, text: str, owner: str | None, request: gr.Request

@@ -7,16 +7,14 @@ import gradio as gr
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
 from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.tabs.finetune.change_handlers import ChangeHandlers
-from components.tabs.pretrain.run_choice import RunChoice
-from components.tabs.tab import TabHead
-from explorer.tuning_runs import TuningRuns
+from components.tabs.finetune.steps import build_question, build_step_choice
+from components.tabs.finetune.tuning_tab import TuningTab
 
 FORMULA = r"""
 $$\frac{\lVert W' - W \rVert_F}{\lVert W \rVert_F} \qquad
@@ -56,20 +54,8 @@ def build(ctx: AppContext) -> Parts:
     words, t = ctx.words, ctx.words.t
     with gr.Row(elem_classes=["tab-body"]):
         with gr.Column(elem_classes=["controls", "finetune-controls"], min_width=0):
-            step = gr.Dropdown(
-                [],
-                label=t("finetune.step"),
-                info=t("finetune.step_info"),
-                elem_id="finetune-change-step",
-            )
-            text = gr.Textbox(
-                "",
-                label=t("finetune.change_text"),
-                info=t("finetune.change_text_info"),
-                lines=3,
-                max_lines=8,
-                elem_id="finetune-change-text",
-            )
+            step = build_step_choice(words, "finetune-change-step")
+            text = build_question(words, "finetune.change_text", "finetune-change-text")
             go = gr.Button(
                 t("finetune.change_go"),
                 variant="primary",
@@ -96,32 +82,20 @@ def build(ctx: AppContext) -> Parts:
     return Parts(step, text, go, *opened, *views, working)
 
 
-def wire_panel(
-    ctx: AppContext,
-    head: TabHead,
-    tab: gr.Tab,
-    parts: Parts,
-    choice: RunChoice,
-    tunings: TuningRuns,
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
-        tab: The inner tab.
+        tune: The tab.
         parts: What `build` gave.
-        choice: The run that is looked at.
-        tunings: Knows the runs.
     """
-    on = ChangeHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    on = ChangeHandlers(tune.ctx, tune.tunings)
     offered = [parts.step, parts.text, parts.said]
-    wire((tab.select, choice.run.change), on.offer, [choice.run, parts.text], offered, **options)
-    asked = [choice.run, parts.step, parts.text, ctx.owner]
+    tune.wire(tune.when_looked_at("changes"), on.offer, [tune.choice.run, parts.text], offered)
+    asked = [tune.choice.run, parts.step, parts.text, tune.ctx.owner]
     for event in (parts.go.click, parts.text.submit):
-        wire(event, on.show, asked, parts.outputs(), **options)
-    known = [choice.run, parts.step]
-    wire(parts.open_base.click, on.open_base, known, [ctx.wanted_model], **options)
-    wire(parts.open_tuned.click, on.open_tuned, known, [ctx.wanted_model], **options)
+        tune.wire(event, on.show, asked, parts.outputs())
+    known = [tune.choice.run, parts.step]
+    tune.wire(parts.open_base.click, on.open_base, known, [tune.ctx.wanted_model])
+    tune.wire(parts.open_tuned.click, on.open_tuned, known, [tune.ctx.wanted_model])
     expose(on.changes, "finetune_changes")

@@ -7,7 +7,6 @@ import gradio as gr
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
@@ -15,10 +14,8 @@ from components.kit.numbers import Slider
 from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.tabs.finetune.choice_handlers import ChoiceHandlers
-from components.tabs.pretrain.run_choice import RunChoice
-from components.tabs.tab import TabHead
+from components.tabs.finetune.tuning_tab import TuningTab
 from explorer.multiple_choice import MOST_QUESTIONS
-from explorer.tuning_runs import TuningRuns
 
 SOURCES = ("sample", "typed", "upload")
 FORMULA = r"""
@@ -119,23 +116,17 @@ def _build_source(ctx: AppContext) -> tuple[gr.Radio, gr.Textbox, gr.UploadButto
     return source, typed, upload
 
 
-def wire_panel(
-    ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice, tunings: TuningRuns
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
+        tune: The tab.
         parts: What `build` gave.
-        choice: The run that is looked at.
-        tunings: Knows the runs.
     """
-    on = ChoiceHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    on = ChoiceHandlers(tune.ctx, tune.tunings)
     places = [parts.typed, parts.upload]
-    wire(parts.source.change, on.place, [parts.source], places, queue=False, **options)
-    asked = [choice.run, ctx.model_id, ctx.owner, *parts.inputs]
+    tune.wire(parts.source.change, on.place, [parts.source], places, queue=False)
+    asked = [tune.choice.run, tune.ctx.model_id, tune.ctx.owner, *parts.inputs]
     for event in (parts.go.click, parts.upload.upload):
-        wire(event, on.show, asked, parts.outputs(), **options)
+        tune.wire(event, on.show, asked, parts.outputs())
     expose(on.score, "finetune_choices")

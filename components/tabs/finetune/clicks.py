@@ -6,15 +6,12 @@ from typing import Any
 import gradio as gr
 
 from components.context import AppContext
-from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.text_table import build_text_table
 from components.tabs.finetune.click_handlers import ClickHandlers, Clicks
 from components.tabs.finetune.data import Parts as DataParts
-from components.tabs.pretrain.run_choice import RunChoice
-from components.tabs.tab import TabHead
-from explorer.tuning_runs import TuningRuns
+from components.tabs.finetune.tuning_tab import TuningTab
 
 MODES = ("own", "blind")
 
@@ -90,37 +87,24 @@ def _button(ctx: AppContext, name: str) -> gr.Button:
     )
 
 
-def wire_panel(
-    ctx: AppContext,
-    head: TabHead,
-    parts: Parts,
-    rows: DataParts,
-    choice: RunChoice,
-    tunings: TuningRuns,
-    panels: gr.Tabs,
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts, rows: DataParts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
+        tune: The tab.
         parts: What `build` gave.
         rows: The panel "data", which clicks are handed to.
-        choice: The run that is looked at.
-        tunings: Knows the runs.
-        panels: The inner tabs.
     """
-    on = ClickHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    known = [parts.mode, choice.run, ctx.model_id, ctx.owner, parts.clicks]
-    wire(parts.ask.click, on.ask, known, parts.outputs(), **options)
+    on = ClickHandlers(tune.ctx, tune.tunings)
+    known = [parts.mode, tune.choice.run, tune.ctx.model_id, tune.ctx.owner, parts.clicks]
+    tune.wire(parts.ask.click, on.ask, known, parts.outputs())
     for button, handler in (
         (parts.left, on.take_left),
         (parts.right, on.take_right),
         (parts.neither, on.take_neither),
     ):
-        wire(button.click, handler, known, parts.outputs(), **options)
-    wire(parts.mode.input, on.begin, [], parts.outputs(), queue=False, **options)
+        tune.wire(button.click, handler, known, parts.outputs())
+    tune.wire(parts.mode.input, on.begin, [], parts.outputs(), queue=False)
     controls = rows.form.controls
-    handed = [controls["data"], rows.typed, panels]
-    wire(parts.train.click, on.hand_over, [parts.clicks], handed, **options)
+    handed = [controls["data"], rows.typed, tune.panels]
+    tune.wire(parts.train.click, on.hand_over, [parts.clicks], handed)

@@ -8,7 +8,6 @@ import gradio as gr
 from components.address import parse_choice, parse_integer
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.forms import Form, build_form, with_form
 from components.kit.bars import build_bar_list
 from components.kit.cards import build_note
@@ -17,9 +16,8 @@ from components.kit.line import build_line
 from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.tabs.finetune.data_handlers import DataHandlers
-from components.tabs.tab import TabHead
+from components.tabs.finetune.tuning_tab import TuningTab
 from explorer.tuning_data import HUB, SAMPLES, TYPED, UPLOADED, DataSettings
-from explorer.tuning_runs import TuningRuns
 
 PREFIX = "finetune.data"
 EXAMPLE_KEYS = tuple(f"finetune.example_{name}" for name in SAMPLES)
@@ -213,38 +211,31 @@ def _register(ctx: AppContext, form: Form) -> None:
     ctx.address.register("finetune", "seed", controls["split_seed"], parse_integer(0, 2**31 - 1))
 
 
-def wire_panel(
-    ctx: AppContext, head: TabHead, parts: Parts, tunings: TuningRuns, panels: gr.Tabs
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
+        tune: The tab.
         parts: What `build` gave.
-        tunings: Reads the data.
-        panels: The inner tabs.
     """
-    on = DataHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    on = DataHandlers(tune.ctx, tune.tunings)
     controls = parts.form.controls
     show = with_form(on.show, DataSettings)
     # the Hub is asked when an id is there whole, not at each of its letters
     asked = [control.change for name, control in controls.items() if name != "hub"]
     asked += [controls["hub"].submit, controls["hub"].blur]
-    for event in (*asked, ctx.owner.change):
-        wire(
+    for event in (*asked, tune.ctx.owner.change):
+        tune.wire(
             event,
             show,
             parts.inputs,
             parts.outputs(),
             trigger_mode="always_last",
             queue=False,
-            **options,
         )
-    wire(parts.upload.upload, show, parts.inputs, parts.outputs(), **options)
-    wire(parts.examples.example, on.example, [], [controls["data"]], queue=False, **options)
+    tune.wire(parts.upload.upload, show, parts.inputs, parts.outputs())
+    tune.wire(parts.examples.example, on.example, [], [controls["data"]], queue=False)
     edited = [controls["data"], parts.typed]
-    wire(parts.edit.click, with_form(on.edit, DataSettings), parts.inputs, edited, **options)
-    wire(parts.forward.click, lambda: gr.Tabs(selected="train"), [], [panels], **options)
+    tune.wire(parts.edit.click, with_form(on.edit, DataSettings), parts.inputs, edited)
+    tune.wire(parts.forward.click, lambda: gr.Tabs(selected="train"), [], [tune.panels])
     expose(with_form(on.read_data, DataSettings), "finetune_data")

@@ -7,7 +7,6 @@ import gradio as gr
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
@@ -15,9 +14,7 @@ from components.kit.numbers import Slider
 from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.tabs.finetune.evaluate_handlers import EvaluateHandlers
-from components.tabs.pretrain.run_choice import RunChoice
-from components.tabs.tab import TabHead
-from explorer.tuning_runs import TuningRuns
+from components.tabs.finetune.tuning_tab import TuningTab
 
 FORMULA = r"""
 $$\text{precision} = \frac{TP}{TP + FP} \qquad \text{recall} = \frac{TP}{TP + FN} \qquad
@@ -110,38 +107,25 @@ def build(ctx: AppContext) -> Parts:
     )
 
 
-def wire_panel(
-    ctx: AppContext,
-    head: TabHead,
-    tab: gr.Tab,
-    parts: Parts,
-    choice: RunChoice,
-    tunings: TuningRuns,
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
-        tab: The inner tab, which offers the runs of the moment when it is opened.
+        tune: The tab.
         parts: What `build` gave.
-        choice: The run that is looked at.
-        tunings: Knows the runs.
     """
-    on = EvaluateHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    offered = [choice.run, ctx.owner]
-    wire((tab.select, choice.run.change), on.offer, offered, [parts.against], **options)
-    asked = [choice.run, parts.number, parts.against, ctx.owner]
-    wire(parts.go.click, on.show, asked, parts.outputs(), **options)
+    on = EvaluateHandlers(tune.ctx, tune.tunings)
+    offered = [tune.choice.run, tune.ctx.owner]
+    tune.wire(tune.when_looked_at("evaluate"), on.offer, offered, [parts.against])
+    asked = [tune.choice.run, parts.number, parts.against, tune.ctx.owner]
+    tune.wire(parts.go.click, on.show, asked, parts.outputs())
     moved = [parts.kept, parts.threshold]
-    wire(
+    tune.wire(
         parts.threshold.input,
         on.cut,
         moved,
         [parts.cut],
         trigger_mode="always_last",
         queue=False,
-        **options,
     )
     expose(on.evaluate, "finetune_evaluate")

@@ -7,7 +7,6 @@ import gradio as gr
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
@@ -16,10 +15,8 @@ from components.kit.text_table import build_text_table
 from components.kit.working import Working, build_working
 from components.server_fields import ServerFields, build_server_fields, is_server_possible
 from components.tabs.finetune.judge_handlers import MOST_JUDGED, JudgeHandlers
-from components.tabs.pretrain.run_choice import RunChoice
-from components.tabs.tab import TabHead
+from components.tabs.finetune.tuning_tab import TuningTab
 from explorer.judge import RUBRIC
-from explorer.tuning_runs import TuningRuns
 
 FORMULA = r"""
 $$\bar s = \frac{1}{|R|}\sum_{i \in R} s_i \qquad s_i \in [0, 100] \qquad
@@ -108,23 +105,17 @@ def _build_number(ctx: AppContext) -> gr.Slider:
     )
 
 
-def wire_panel(
-    ctx: AppContext, head: TabHead, parts: Parts, choice: RunChoice, tunings: TuningRuns
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
+        tune: The tab.
         parts: What `build` gave.
-        choice: The run that is looked at.
-        tunings: Knows the runs.
     """
-    on = JudgeHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
+    on = JudgeHandlers(tune.ctx, tune.tunings)
     server = parts.server
-    wire(server.find.click, on.find, [server.url, server.key], [server.model], **options)
-    asked = [choice.run, ctx.owner, *parts.inputs]
-    wire(parts.go.click, on.show, asked, parts.outputs(), **options)
-    wire(parts.stop.click, on.stop, [], [], queue=False, **options)
+    tune.wire(server.find.click, on.find, [server.url, server.key], [server.model])
+    asked = [tune.choice.run, tune.ctx.owner, *parts.inputs]
+    tune.wire(parts.go.click, on.show, asked, parts.outputs())
+    tune.wire(parts.stop.click, on.stop, [], [], queue=False)
     expose(on.judge, "finetune_judge")

@@ -7,11 +7,10 @@ import gradio as gr
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.kit.cards import build_note
 from components.kit.line import build_line
 from components.kit.text_table import build_text_table
-from components.tabs.tab import TabHead
+from components.tabs.finetune.tuning_tab import TuningTab
 from components.text import locale_of
 from explorer.tuning_runs import LineageNode, TuningRuns
 
@@ -40,22 +39,21 @@ def build(ctx: AppContext) -> Parts:
     return Parts(said, tree, gr.State(()))
 
 
-def wire_panel(
-    ctx: AppContext, head: TabHead, tab: gr.Tab, parts: Parts, tunings: TuningRuns
-) -> None:
+def wire_panel(tune: TuningTab, parts: Parts) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
-        tab: The inner tab: the tree is drawn anew whenever it is opened.
+        tune: The tab.
         parts: What `build` gave.
-        tunings: Knows the runs.
     """
-    on = LineageHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    wire(tab.select, on.show, [ctx.owner], [parts.said, parts.tree, parts.nodes], **options)
-    wire(parts.tree.row_click, on.open, [parts.nodes], [ctx.wanted_model], **options)
+    on = LineageHandlers(tune.ctx, tune.tunings)
+    tune.wire(
+        tune.tabs["lineage"].select,
+        on.show,
+        [tune.ctx.owner],
+        [parts.said, parts.tree, parts.nodes],
+    )
+    tune.wire(parts.tree.row_click, on.open, [parts.nodes], [tune.ctx.wanted_model])
     expose(on.read_lineage, "finetune_lineage")
 
 

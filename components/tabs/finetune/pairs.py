@@ -9,15 +9,13 @@ import numpy as np
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.kit.chips import build_token_chips
 from components.kit.line import build_line
 from components.kit.numbers import Slider
 from components.kit.working import Working, build_working
 from components.tabs.finetune.steps import chosen_step
 from components.tabs.finetune.train_handlers import FORMULAS
-from components.tabs.pretrain.run_choice import RunChoice
-from components.tabs.tab import TabHead
+from components.tabs.finetune.tuning_tab import TuningTab
 from components.text import locale_of
 from components.token_units import make_units, sum_over_units
 from explorer.answer_tokens import AnswerTokens, join_models, read_answer_tokens
@@ -87,29 +85,18 @@ def build(ctx: AppContext) -> Parts:
     return Parts(number, go, said, lines, chips, working)
 
 
-def wire_part(
-    ctx: AppContext,
-    head: TabHead,
-    parts: Parts,
-    choice: RunChoice,
-    step: gr.Dropdown,
-    tunings: TuningRuns,
-) -> None:
+def wire_part(tune: TuningTab, parts: Parts, step: gr.Dropdown) -> None:
     """Connect the section's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
+        tune: The tab.
         parts: What `build` gave.
-        choice: The run that is looked at.
-        step: Its checkpoint.
-        tunings: Knows the runs.
+        step: The checkpoint that is looked at.
     """
-    on = PairHandlers(ctx, tunings)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    asked = [choice.run, step, parts.number, ctx.owner]
+    on = PairHandlers(tune.ctx, tune.tunings)
+    asked = [tune.choice.run, step, parts.number, tune.ctx.owner]
     for event in (parts.go.click, parts.number.release):
-        wire(event, on.show, asked, parts.outputs(), trigger_mode="always_last", **options)
+        tune.wire(event, on.show, asked, parts.outputs(), trigger_mode="always_last")
     expose(on.pair, "finetune_pair")
 
 

@@ -5,10 +5,39 @@ from typing import Any
 import gradio as gr
 
 from components.context import AppContext
-from components.text import locale_of
+from components.text import Words, locale_of
 from explorer.errors import JobError
 from explorer.training.answer_rows import write_prompt
 from explorer.tuning_runs import TuningRuns
+
+
+def build_step_choice(words: Words, elem_id: str) -> gr.Dropdown:
+    """Build the list of checkpoints.
+
+    Args:
+        words: The sentences of the page.
+        elem_id: Its id in the page.
+    """
+    label, info = words.t("finetune.step"), words.t("finetune.step_info")
+    return gr.Dropdown([], label=label, info=info, elem_id=elem_id)
+
+
+def build_question(words: Words, label: str, elem_id: str) -> gr.Textbox:
+    """Build the box for a text that models read.
+
+    Args:
+        words: The sentences of the page.
+        label: Key of its label.
+        elem_id: Its id in the page.
+    """
+    return gr.Textbox(
+        "",
+        label=words.t(label),
+        info=words.t("finetune.change_text_info"),
+        lines=3,
+        max_lines=8,
+        elem_id=elem_id,
+    )
 
 
 def list_steps(
@@ -32,6 +61,24 @@ def list_steps(
         for s in steps
     ]
     return gr.update(choices=named, value=best), ctx.runs.view(run).summary.name
+
+
+def offer_question(
+    ctx: AppContext, tunings: TuningRuns, run: str | None, text: str, request: gr.Request
+) -> tuple[Any, ...]:
+    """The checkpoints there are, the first held-out question where nothing was typed, and the name.
+
+    Args:
+        ctx: The page's context.
+        tunings: Knows the runs.
+        run: The run that is looked at.
+        text: What stands in the box for the question.
+        request: Of the page.
+    """
+    steps, said = list_steps(ctx, tunings, run, request)
+    if run is None or text.strip():
+        return steps, gr.skip(), said
+    return steps, first_question(tunings, run), said
 
 
 def chosen_step(tunings: TuningRuns, run: str | None, step: int | None) -> tuple[str, int]:

@@ -7,7 +7,6 @@ import gradio as gr
 
 from components.api import expose
 from components.context import AppContext
-from components.errors import wire
 from components.forms import Form, build_form, with_form
 from components.kit.bars import build_bar_list
 from components.kit.cards import build_note
@@ -17,13 +16,11 @@ from components.kit.mask_rows import build_mask_rows
 from components.kit.working import Working, build_working
 from components.tabs.finetune.data import Parts as DataParts
 from components.tabs.finetune.train_handlers import FORMULAS, TrainHandlers
+from components.tabs.finetune.tuning_tab import TuningTab
 from components.tabs.pretrain.live import Parts as LiveParts
-from components.tabs.pretrain.run_choice import RunChoice
 from components.tabs.pretrain.run_handlers import RunHandlers
-from components.tabs.tab import TabHead
 from explorer.training.tuning_setup import TuningSetup
 from explorer.tuning_data import DataSettings
-from explorer.tuning_runs import TuningRuns
 
 PREFIX = "finetune.form"
 FIRST = ("trains", "template", "train_on", "pooling", "loss", "beta", "gamma", "reduction")
@@ -122,52 +119,36 @@ def _part(ctx: AppContext, names: tuple[str, ...]) -> Form:
 
 
 def wire_panel(
-    ctx: AppContext,
-    head: TabHead,
-    tab: gr.Tab,
-    parts: Parts,
-    rows: DataParts,
-    tunings: TuningRuns,
-    choice: RunChoice,
-    panels: gr.Tabs,
-    live: LiveParts,
-    runs: RunHandlers,
+    tune: TuningTab, parts: Parts, rows: DataParts, live: LiveParts, runs: RunHandlers
 ) -> None:
     """Connect the panel's events.
 
     Args:
-        ctx: The page's context.
-        head: Head of the tab, with its card slot.
-        tab: The inner tab: nothing is cut into tokens before somebody opens it.
+        tune: The tab.
         parts: What `build` gave.
         rows: The panel "data".
-        tunings: Makes the runs.
-        choice: The run that is looked at.
-        panels: The inner tabs; Start turns to the run.
         live: The panel "live", which then shows the run.
         runs: Its handlers.
     """
-    on = TrainHandlers(ctx, tunings, runs)
-    options: dict[str, Any] = {"card": head.card, "words": ctx.words}
-    inputs = [ctx.model_id, ctx.owner, parts.objective, *rows.inputs, *parts.form.inputs]
+    on = TrainHandlers(tune.ctx, tune.tunings, runs)
+    inputs = [tune.ctx.model_id, tune.ctx.owner, parts.objective, *rows.inputs, *parts.form.inputs]
     refill = with_form(on.refill, DataSettings)
     refilled = [parts.objective, *(parts.form.controls[n] for n in ("epochs", "learning_rate"))]
     given = [parts.objective, *rows.inputs]
-    opened = wire(tab.select, refill, given, refilled, **options)
-    wire(opened.then, on.plan, inputs, parts.outputs(), **options)
+    opened = tune.wire(tune.tabs["train"].select, refill, given, refilled)
+    tune.wire(opened.then, on.plan, inputs, parts.outputs())
     # the model in the bar at the top is the base: another one there is another base here
-    for event in (ctx.model_id.change, *(c.input for c in parts.form.inputs)):
-        wire(
+    for event in (tune.ctx.model_id.change, *(c.input for c in parts.form.inputs)):
+        tune.wire(
             event,
             on.plan,
             inputs,
             parts.outputs(),
             trigger_mode="always_last",
-            **options,
         )
     tried = [parts.form.controls["trains"], parts.form.controls["train_on"]]
-    chosen = wire(parts.examples.example, on.example, [], tried, queue=False, **options)
-    wire(chosen.then, on.plan, inputs, parts.outputs(), **options)
-    shown = [panels, parts.status, *live.outputs(choice)]
-    wire(parts.start.click, on.begin, inputs, shown, **options)
+    chosen = tune.wire(parts.examples.example, on.example, [], tried, queue=False)
+    tune.wire(chosen.then, on.plan, inputs, parts.outputs())
+    shown = [tune.panels, parts.status, *live.outputs(tune.choice)]
+    tune.wire(parts.start.click, on.begin, inputs, shown)
     expose(on.start_run, "finetune_start")
