@@ -50,7 +50,14 @@ def make_error_card(words: Words, locale: str, error: ExplorerError) -> Card:
 def _text(words: Words, locale: str, error: ExplorerError) -> str:
     if error.code is None or not words.has(f"errors.{error.code}"):
         return error.message
-    return words.say(locale, f"errors.{error.code}", **error.facts)
+    facts = {name: _say_fact(words, locale, fact) for name, fact in error.facts.items()}
+    return words.say(locale, f"errors.{error.code}", **facts)
+
+
+def _say_fact(words: Words, locale: str, fact: Any) -> Any:
+    """A fact; what is wrong with a row has a sentence of its own."""
+    key = getattr(fact, "text_key", None)
+    return fact if key is None else words.say(locale, key, what=fact.what)
 
 
 def make_fault_card(words: Words, locale: str, fault_id: str) -> Card:
@@ -124,7 +131,7 @@ def guarded(
     @wraps(handler)
     def run_steps(page_request: gr.Request | None, *inputs: Any) -> Iterator[dict[Any, Any]]:
         try:
-            for values in handler(*inputs):
+            for values in _at_least_one(handler(*inputs), {card: gr.skip()}):
                 yield settled(values)
         except Stopped:
             yield {card: None}
@@ -133,6 +140,16 @@ def guarded(
 
     chosen = run_steps if inspect.isgeneratorfunction(handler) else run
     return _with_request_first(chosen, handler)
+
+
+def _at_least_one(steps: Iterator[Any], otherwise: Any) -> Iterator[Any]:
+    """Of a generator without any value Gradio would empty all outputs."""
+    is_empty = True
+    for step in steps:
+        is_empty = False
+        yield step
+    if is_empty:
+        yield otherwise
 
 
 def _by_output(outputs: Sequence[Any], values: Any) -> dict[Any, Any]:

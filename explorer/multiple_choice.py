@@ -125,11 +125,11 @@ def read_choices(table: RecordTable) -> ChoiceSet:
     if not questions:
         first = problems[0]
         raise DataError(
-            f"no row of {table.name} can be used; row {first.number}: {first.code} {first.what}",
+            f"no row of {table.name} can be used; row {first.number}: {first}",
             code="data-no-examples",
             name=table.name,
             row=first.number,
-            problem=f"{first.code} {first.what}".strip(),
+            problem=first,
         )
     return ChoiceSet(
         name=table.name,

@@ -73,6 +73,7 @@ class RunSummary:
         objective: What it learns.
         base: What the store calls the model it begins from; empty where it begins from nothing.
         best_step: Step of the lowest held-out loss so far.
+        best_loss: How low it was.
     """
 
     id: str
@@ -90,6 +91,23 @@ class RunSummary:
     objective: str = "pretrain"
     base: str = ""
     best_step: int | None = None
+    best_loss: float | None = None
+
+    @property
+    def told_loss(self) -> float | None:
+        """The held-out loss of its line: of a fine-tuning the lowest, else the newest."""
+        return self.best_loss if self.base else self.validation_loss
+
+    @property
+    def offered_step(self) -> int | None:
+        """The checkpoint to look at; None without one.
+
+        Of a fine-tuning, which soon learns its examples by heart, that of the lowest held-out loss
+        where it is kept; else the newest.
+        """
+        if self.base and self.best_step in self.checkpoints:
+            return self.best_step
+        return self.checkpoints[-1] if self.checkpoints else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -158,7 +176,7 @@ def make_summary(
     with history.lock:
         evaluated = history.evaluated[-1] if history.evaluated else None
         turns, step = list(history.turns), history.step
-        best = find_best(history.evaluated).step
+        best = find_best(history.evaluated)
     return RunSummary(
         id=run.id,
         name=str(about.get("name", config.name)),
@@ -174,7 +192,8 @@ def make_summary(
         checkpoints=run.checkpoint_steps(),
         objective=config.objective,
         base="" if config.tuning is None else config.tuning.base,
-        best_step=best,
+        best_step=best.step,
+        best_loss=best.loss if best.step is not None else None,
     )
 
 
@@ -255,7 +274,10 @@ def make_progress(
             "n_steps": summary.n_steps,
             "place": summary.place,
             "per_token": summary.objective not in PER_ROW,
+            "writes": summary.objective != "classification",
             "checkpoints": list(summary.checkpoints),
+            "offered": summary.offered_step,
+            "validation": None if summary.told_loss is None else _short(summary.told_loss),
             "reset": reset,
             "n_starts": history.n_starts,
             "have": len(history.steps),
@@ -266,10 +288,7 @@ def make_progress(
                 "learning_rates": [_short(e.learning_rate) for e in chosen],
                 "gradient_norms": [_short(e.gradient_norm) for e in chosen],
             },
-            "evaluated": [
-                [e.step, e.tokens, _short(e.training_loss), _short(e.validation_loss)]
-                for e in _thin_evaluations(history.evaluated)
-            ],
+            "evaluated": _thin_evaluations(history.evaluated),
             "scores": [[e.step, e.name, _short(e.value)] for e in history.scores[-MOST_POINTS:]],
             "samples": [
                 {
@@ -291,9 +310,12 @@ def make_progress(
         }
 
 
-def _thin_evaluations(evaluated: list[Evaluated]) -> list[Evaluated]:
+def _thin_evaluations(evaluated: list[Evaluated]) -> list[list[float | None]]:
     places = choose_points([e.validation_loss for e in evaluated], MOST_POINTS // 3)
-    return [evaluated[i] for i in places]
+    return [
+        [e.step, e.tokens, _short(e.training_loss), _short(e.validation_loss)]
+        for e in (evaluated[i] for i in places)
+    ]
 
 
 def _short(number: float) -> float | None:

@@ -174,6 +174,7 @@ def _view(settings: DataSettings, upload: str | None) -> DataView:
             seed=settings.split_seed if settings.shuffle else None,
             balance=settings.balance and mapping.kind == "classification",
         ),
+        left_out=examples.problems,
     )
     few = {name: part[:MOST_BASELINE_ROWS] for name, part in parts.items().items()}
     return DataView(

@@ -49,12 +49,15 @@ class BatchPreview:
         rows: The first rows, filled up as a batch is.
         lengths: Tokens of each example that was measured.
         n_cut: How many of them are cut on the right.
+        n_left_out: Of the measured ones, how many have a question that leaves no room for an
+            answer: a run goes without them.
         padding: Share of the shown batch that is padding.
     """
 
     rows: tuple[PreviewRow, ...]
     lengths: tuple[int, ...]
     n_cut: int
+    n_left_out: int
     padding: float
 
 
@@ -80,7 +83,8 @@ def preview_batch(
         ExplorerError: Template, tokenizer and rows do not go together.
     """
     limit = min(setup.row_limit, context)
-    rows = _write(examples[:MOST_MEASURED], objective, setup, tokenizer, chat, limit)
+    measured = examples[:MOST_MEASURED]
+    rows, n_left_out = _write(measured, objective, setup, tokenizer, chat, limit)
     lengths = tuple(len(row.ids) + row.n_cut for _, row in rows)
     shown = rows[:PREVIEW_ROWS]
     longest = max(len(row.ids) for _, row in shown)
@@ -93,6 +97,7 @@ def preview_batch(
         rows=made,
         lengths=lengths,
         n_cut=sum(row.n_cut > 0 for _, row in rows),
+        n_left_out=n_left_out,
         padding=n_pad / (longest * len(shown)),
     )
 
@@ -104,22 +109,26 @@ def _write(
     tokenizer: Tokenizer,
     chat: ChatTemplate | None,
     limit: int,
-) -> list[tuple[str, AnswerRow]]:
-    from explorer.training.answer_rows import RowWriter, pack_rows
+) -> tuple[list[tuple[str, AnswerRow]], int]:
+    """Rows with what each is, and how many examples are left out."""
+    from explorer.training.answer_rows import RowWriter, keep_fitting, pack_rows
     from explorer.training.objectives.classification import encode_text
 
     if objective == "classification":
-        return [("text", encode_text(tokenizer, e.text, limit, e.row)) for e in examples]
+        return [("text", encode_text(tokenizer, e.text, limit, e.row)) for e in examples], 0
     writer = RowWriter(tokenizer, setup.template, chat, limit)  # type: ignore[arg-type]
+    fitting = keep_fitting(writer, examples)
+    n_left_out = len(examples) - len(fitting)
     if objective == "sft":
-        rows = [writer.write_row(e.prompt, e.answer, e.row) for e in examples]
+        rows = [writer.write_row(e.prompt, e.answer, e.row) for e in fitting]
         packed = pack_rows(rows, limit) if setup.packing else rows
-        return [("question", row) for row in packed]
-    return [
+        return [("question", row) for row in packed], n_left_out
+    pairs = [
         (what, writer.write_row(e.prompt, answer, e.row))
-        for e in examples
+        for e in fitting
         for what, answer in (("chosen", e.answer), ("rejected", e.rejected))
     ]
+    return pairs, n_left_out
 
 
 def _preview(

@@ -170,17 +170,15 @@ class TuningRuns:
         Raises:
             JobError: The run is not there, or has no checkpoint yet.
         """
-        summary = self._runs.view(run_id).summary
-        if not summary.checkpoints:
+        step = self._runs.view(run_id).summary.offered_step
+        if step is None:
             raise JobError(
                 f"run {run_id} has no checkpoint yet; wait until it has saved one",
                 code="run-no-checkpoint",
                 step=0,
                 known="-",
             )
-        best = summary.best_step
-        is_kept = best is not None and best in summary.checkpoints
-        return best if is_kept and best is not None else summary.checkpoints[-1]
+        return step
 
     def answer_both(
         self, run_id: str, step: int, examples: Sequence[Example], owner: str, turn: Turn
@@ -240,9 +238,7 @@ def arrange_lineage(summaries: Sequence[RunSummary]) -> tuple[LineageNode, ...]:
     found: list[LineageNode] = []
 
     def add(summary: RunSummary, depth: int) -> None:
-        step = summary.checkpoints[-1] if summary.checkpoints else None
-        if summary.best_step in summary.checkpoints:
-            step = summary.best_step
+        step = summary.offered_step
         found.append(
             LineageNode(
                 source="" if step is None else f"{RUN_PREFIX}{summary.id}@{step}",
@@ -250,7 +246,7 @@ def arrange_lineage(summaries: Sequence[RunSummary]) -> tuple[LineageNode, ...]:
                 objective=summary.objective,
                 depth=depth,
                 parent=summary.base,
-                loss=summary.validation_loss,
+                loss=summary.best_loss,
             )
         )
         for child in children.get(summary.id, []):

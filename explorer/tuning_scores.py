@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from models.loading import LoadedModel
 
 BATCH = 16
+SPARE = 8  # tokens: pieces that meet may be cut differently, and an end token follows
 BOOTSTRAP_DRAWS = 2_000
 ANSWER_TOKENS = 60
 Turn = Callable[[], AbstractContextManager[object]]
@@ -309,10 +310,22 @@ def ask_for_label(
         tuning: Its classes and template; the question lists the classes.
         turn: Entered for each pass.
     """
-    listed = " / ".join(tuning.labels)
-    asked = [
-        Example(row=e.row, prompt=Prompt(instruction=f"{e.text}\n{listed}?")) for e in examples
-    ]
+    from explorer.training.answer_rows import RowWriter
+
+    listed, room = " / ".join(tuning.labels), loaded.config.context_length
+    tokenizer = loaded.tokenizer
+
+    def ask(text: str) -> Prompt:
+        return Prompt(instruction=f"{text}\n{listed}?")
+
+    # The texts as the classifier reads them; what is asked around them stands in no limit of rows.
+    longest = max(len(tokenizer.encode(label)) for label in tuning.labels)
+    writer = RowWriter(tokenizer, tuning.template, loaded.chat, room)
+    around = len(writer.encode_prompt(ask(""))) + longest
+    most = max(1, min(tuning.row_limit, room - around - SPARE))
+    texts = [tokenizer.decode(tokenizer.encode(e.text)[:most]) for e in examples]
+    asked = [Example(row=e.row, prompt=ask(t)) for e, t in zip(examples, texts, strict=True)]
+    tuning = replace(tuning, row_limit=room)
     by_label = [
         [
             total / n

@@ -3,6 +3,7 @@
     adapter_config.json        {"peft_type": "LORA", "r": 8, "lora_alpha": 16, ...}
     adapter_model.safetensors  base_model.model.model.layers.0.self_attn.q_proj
                                    .lora_A.weight (r, in)    .lora_B.weight (out, r)
+                             base_model.model.score.weight (k, D), of a classifier
 
 Names are those that the base's own files have, found by its family's table of rules. Where a file
 keeps several of our matrices as one (GPT-2's c_attn), an adapter of one of them has no place there.
@@ -29,9 +30,17 @@ from models.weight_rules import plan_assignments, save_weights
 CONFIG_FILE = "adapter_config.json"
 WEIGHTS_FILE = "adapter_model.safetensors"
 _PREFIX = "base_model.model."
+_HEAD = "score"
 
 
-def save_adapter(folder: Path, model: Decoder, config: LoraConfig, *, base: str) -> None:
+def save_adapter(
+    folder: Path,
+    model: Decoder,
+    config: LoraConfig,
+    *,
+    base: str,
+    class_head: Tensor | None = None,
+) -> None:
     """Write the adapters of a model, alone.
 
     Args:
@@ -39,6 +48,8 @@ def save_adapter(folder: Path, model: Decoder, config: LoraConfig, *, base: str)
         model: A decoder with adapters.
         config: Theirs.
         base: Name or folder of the base, kept for whoever opens it.
+        class_head: (k, D), the head of a classifier, which was trained with the adapters: the
+            `score` of `transformers`' models for classes.
 
     Raises:
         ConfigError: The base's files keep one of the layers together with others.
@@ -50,11 +61,14 @@ def save_adapter(folder: Path, model: Decoder, config: LoraConfig, *, base: str)
     for name, layer in layers.items():
         tensors[f"{_PREFIX}{places[name]}.lora_A.weight"] = _stored(layer.lora_a)
         tensors[f"{_PREFIX}{places[name]}.lora_B.weight"] = _stored(layer.lora_b)
+    if class_head is not None:
+        tensors[f"{_PREFIX}{_HEAD}.weight"] = _stored(class_head)
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / WEIGHTS_FILE, metadata={"format": "pt"})
     values = {
         "peft_type": "LORA",
-        "task_type": "CAUSAL_LM",
+        "task_type": "CAUSAL_LM" if class_head is None else "SEQ_CLS",
+        "modules_to_save": None if class_head is None else [_HEAD],
         "base_model_name_or_path": base,
         "r": config.rank,
         "lora_alpha": config.alpha,
@@ -68,7 +82,7 @@ def save_adapter(folder: Path, model: Decoder, config: LoraConfig, *, base: str)
 
 
 def load_adapter(folder: Path, model: Decoder) -> LoraConfig:
-    """Put saved adapters into a model; changes the model.
+    """Put saved adapters into a model; changes the model. A head of classes is left where it is.
 
     Args:
         folder: As `save_adapter` or PEFT wrote it.
@@ -94,6 +108,7 @@ def load_adapter(folder: Path, model: Decoder) -> LoraConfig:
         for name, layer in layers.items()
         for part in ("A", "B")
     }
+    tensors.pop(f"{_PREFIX}{_HEAD}.weight", None)
     if wanted.keys() != tensors.keys():
         other = ", ".join(sorted(wanted.keys() ^ tensors.keys())[:3])
         raise _unreadable(folder, f"it belongs to another base; different: {other}")

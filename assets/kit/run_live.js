@@ -55,7 +55,6 @@ const smooth = node('input', {type: 'range', min: 0, max: 0.98, step: 0.02, valu
 part('smooth').append(say('smooth'), smooth);
 smooth.addEventListener('input', () => { shown.smooth = Number(smooth.value); redraw(true); });
 part('csv').textContent = say('csv');
-part('zip').textContent = say('zip');
 part('tensorboard').textContent = say('tensorboard');
 part('tensorboard').title = say('tensorboard_help');
 
@@ -136,7 +135,7 @@ function take(answer) {
 function tell() {
   const {state, checkpoints} = data.last, now = `${run} ${state} ${checkpoints.length} ${checkpoints.at(-1)} ${data.starts}`;
   window.dispatchEvent(new CustomEvent('glassbox:run', {detail: {target: props.chart, run, state, step: data.last.step,
-    validation: data.evaluated.at(-1)?.[3] ?? null, samples: [...data.samples.values()]}}));
+    validation: data.last.validation, writes: data.last.writes, samples: [...data.samples.values()]}}));
   if (now === told) return;
   told = now;
   trigger('run_change', {run, state});
@@ -164,9 +163,11 @@ function show() {
   tiles.left.textContent = last.state === 'running' ? duration(last.seconds_left) : '\u2013';
   part('csv').href = `${kit.root()}/glassbox/run/${run}/metrics.csv`;
   part('tensorboard').href = `${kit.root()}/glassbox/run/${run}/tensorboard.zip`;
-  const newest = last.checkpoints.at(-1);
-  part('zip').hidden = newest === undefined;
-  if (newest !== undefined) part('zip').href = `${kit.root()}/glassbox/run/${run}/step-${newest}.zip`;
+  part('zip').hidden = last.offered == null;
+  if (last.offered != null) {
+    part('zip').textContent = say('zip_step', {step: kit.count(last.offered)});
+    part('zip').href = `${kit.root()}/glassbox/run/${run}/step-${last.offered}.zip`;
+  }
   explain(last);
   tiles.perplexity.parentNode.hidden = chartButtons.of.perplexity.hidden = !last.per_token;
   part('fit').hidden = !overfits();
@@ -202,10 +203,10 @@ function explain(last) {
   return say_message('', '');
 }
 
-/** The lowest validation loss and what came after it, as positions in `evaluated`. */
+/** Position in `evaluated` of the lowest validation loss after a step; -1 before there is one. */
 function lowest() {
   let best = -1;
-  data.evaluated.forEach((row, i) => { if (row[3] != null && (best < 0 || row[3] < data.evaluated[best][3])) best = i; });
+  data.evaluated.forEach((row, i) => { if (row[0] && row[3] != null && (best < 0 || row[3] < data.evaluated[best][3])) best = i; });
   return best;
 }
 

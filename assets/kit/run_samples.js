@@ -1,6 +1,6 @@
 // What the model wrote while it learnt, newest first. It listens to the view of the run (run_live.js).
 //
-// 'glassbox:run' {target: props.chart, run, samples: [{step, prompt, text, copied: [[start, end, line]]}]}:
+// 'glassbox:run' {target: props.chart, run, writes, samples: [{step, prompt, text, copied: [[start, end, line]]}]}:
 // places are counted in characters, and what was copied word for word from the training text is
 // marked with the line where it stands there.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
@@ -26,6 +26,7 @@ function written(sample) {
 window.addEventListener('glassbox:run', event => {
   if (!element.isConnected || event.detail.target !== props.chart) return;
   const samples = [...event.detail.samples].sort((a, b) => b.step - a.step).slice(0, MOST);
+  element.hidden = !event.detail.writes;       // a classifier never writes anything
   const now = `${event.detail.run} ${samples.map(sample => sample.step).join()}`;
   if (now === drawn) return;
   drawn = now;

@@ -1,7 +1,9 @@
 """Numbers with ends: fields and sliders that say in the reader's language what lies outside.
 
 Gradio checks the ends before a handler is called, so no card can tell of it; left alone it shows an
-English line and writes a traceback into the log.
+English line and writes a traceback into the log. A slider moves such a number to its end by itself,
+on the page, so here it counts as that, with a word about it; a field leaves it there, and nothing
+is computed.
 """
 
 import math
@@ -23,7 +25,10 @@ class Number(gr.Number):
         Raises:
             gr.Error: It lies outside, or is none.
         """
-        _refuse_outside(self, payload)
+        low, high = _ends_of(self)
+        if payload is not None and not low <= payload <= high:
+            title, text = _say_outside(payload, low, high)
+            raise gr.Error(text, title=title, print_exception=False)
         return super().preprocess(payload)
 
 
@@ -33,29 +38,34 @@ class Slider(gr.Slider):
     is_template = True
 
     def preprocess(self, payload: float) -> float:
-        """The number, as `gr.Slider` gives it.
+        """The number, moved into the range where it lies outside.
 
         Raises:
-            gr.Error: It lies outside, or is none.
+            gr.Error: It is none.
         """
-        _refuse_outside(self, payload)
-        return super().preprocess(payload)
+        low, high = _ends_of(self)
+        if math.isnan(payload):
+            title, text = _say_outside(payload, low, high)
+            raise gr.Error(text, title=title, print_exception=False)
+        inside = min(max(payload, low), high)
+        if inside != payload and LocalContext.event_id.get(None) is not None:
+            title, text = _say_outside(payload, low, high)
+            gr.Warning(text, title=title)
+        return super().preprocess(inside)
 
 
-def _refuse_outside(number: Number | Slider, value: float | None) -> None:
-    """Nothing; raises gr.Error where the number is none, or outside its ends."""
-    low = -math.inf if number.minimum is None else number.minimum
-    high = math.inf if number.maximum is None else number.maximum
-    if value is None or low <= value <= high:
-        return
+def _ends_of(number: gr.Number | gr.Slider) -> tuple[float, float]:
+    low, high = number.minimum, number.maximum
+    return -math.inf if low is None else low, math.inf if high is None else high
+
+
+def _say_outside(value: float, low: float, high: float) -> tuple[str, str]:
+    """Title and sentence."""
     # read anew: an updated component is built again from what its class takes, and this is rare
     say, locale = load_words().say, locale_of(LocalContext.request.get(None))
     ends = {"low": _name_end(low), "high": _name_end(high)}
-    raise gr.Error(
-        say(locale, "kit.number.outside", value=f"{value:g}", **ends),
-        title=say(locale, "kit.number.title"),
-        print_exception=False,
-    )
+    text = say(locale, "kit.number.outside", value=f"{value:g}", **ends)
+    return say(locale, "kit.number.title"), text
 
 
 def _name_end(value: float) -> str:

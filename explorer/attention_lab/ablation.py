@@ -11,6 +11,7 @@ layer are one batch: 270 heads of SmolLM2 at 64 tokens cost as much as 135 passe
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ SCAN_TOKENS = 64
 N_TOP = 8
 NEW_TOKENS = 24
 LARGEST_FACTOR = 10.0
+_SEPARATORS = re.compile("[,;\n\uff0c\uff1b\u3001\u3000]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,14 +107,22 @@ class HeadScan:
 def parse_changes(text: str) -> tuple[ChangeSpec, ...]:
     """Read changes as they are typed: `3.1` switches head 1 of layer 3 off, `5.ffn x 0.5` halves.
 
-    Entries are separated by commas, semicolons or line ends; a part is the number of a head,
-    `attn` or `ffn`; without a factor it is 0.
+    A part is the number of a head, `attn` or `ffn`; without a factor it is 0.
 
     Raises:
         ConfigError: An entry that cannot be read, or a factor beyond its range.
     """
-    entries = text.replace(";", ",").replace("\n", ",").split(",")
-    return tuple(_parse_change(entry.strip()) for entry in entries if entry.strip())
+    return tuple(_parse_change(entry) for entry in split_changes(text))
+
+
+def split_changes(text: str) -> list[str]:
+    """The entries of a list of changes.
+
+    Between them stand commas, semicolons, line ends, and what a Chinese keyboard gives for those:
+    the wide space is one, unless it stands before or after an x.
+    """
+    with_factors = re.sub(r"[ \u3000]+([x\u00d7])[ \u3000]+", r" \1 ", text)
+    return [entry.strip() for entry in _SEPARATORS.split(with_factors) if entry.strip()]
 
 
 def _parse_change(entry: str) -> ChangeSpec:

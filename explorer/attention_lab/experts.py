@@ -11,7 +11,7 @@ chosen in its place, and the probabilities of the others grow (Shazeer et al. 20
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import torch
 
     from models.loading import LoadedModel
+    from models.trace import Trace
 
 Turn = Callable[[], AbstractContextManager[object]]
 
@@ -45,6 +46,7 @@ class ExpertChoices:
         chosen: For each layer (T, k).
         weights: For each layer (T, k).
         load: (L, E), share of all choices; rows sum to 1.
+        load_without: The same with one expert off, or as it is when none is.
         tokens: The likeliest next tokens of both passes, together.
         before: Their probabilities.
         after: With one expert off; the same as before when none is.
@@ -57,6 +59,7 @@ class ExpertChoices:
     chosen: tuple[NDArray[np.int64], ...]
     weights: tuple[NDArray[np.float32], ...]
     load: NDArray[np.float64]
+    load_without: NDArray[np.float64]
     tokens: tuple[str, ...]
     before: tuple[float, ...]
     after: tuple[float, ...]
@@ -88,6 +91,11 @@ class LayerSettings:
     n_active: int = field(default=2, metadata={"least": 1, "most": 16, "step": 1})
     n_tokens: int = field(default=128, metadata={"least": 1, "most": 1_024, "step": 1})
     seed: int = field(default=0, metadata={"least": 0, "most": 99_999, "step": 1})
+
+    @property
+    def at_work(self) -> int:
+        """Experts of a token: no more than there are."""
+        return min(self.n_active, self.n_experts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,25 +159,24 @@ def compute_experts(
     with turn(), torch.inference_mode():
         plain = loaded.model(row, trace=trace)[0].float().log_softmax(-1)
     check_read(loaded, ids, plain, turn=turn)
-    without = plain
+    without, trace_without = plain, trace
     if expert is not None:
         edits = {f"blocks.{layer}.router.logits": _switch_off(expert)}
+        trace_without = Trace(record=("blocks.*.router.ids",), edits=edits)
         with turn(), torch.inference_mode():
-            without = loaded.model(row, trace=Trace(edits=edits))[0].float().log_softmax(-1)
-    layers = range(loaded.config.n_layers)
-
-    def recorded(name: str) -> list[torch.Tensor]:
-        return [trace[f"blocks.{i}.router.{name}"][0].cpu() for i in layers]
-
-    chosen = [ids_.numpy() for ids_ in recorded("ids")]
-    n_experts = recorded("logits")[0].shape[-1]
+            without = loaded.model(row, trace=trace_without)[0].float().log_softmax(-1)
+    n_layers = loaded.config.n_layers
+    logits = _recorded(trace, "logits", n_layers)
+    chosen = _recorded(trace, "ids", n_layers)
+    n_experts = logits[0].shape[-1]
     top = [*plain[-1].topk(min(N_TOP, plain.shape[-1])).indices.tolist()]
     return ExpertChoices(
         labels=tuple(loaded.tokenizer.decode([i]) for i in ids),
-        probabilities=tuple(x.float().softmax(-1).numpy() for x in recorded("logits")),
-        chosen=tuple(chosen),
-        weights=tuple(w.float().numpy() for w in recorded("weights")),
-        load=np.stack([np.bincount(c.ravel(), minlength=n_experts) / c.size for c in chosen]),
+        probabilities=tuple(x.float().softmax(-1).numpy() for x in logits),
+        chosen=tuple(ids_.numpy() for ids_ in chosen),
+        weights=tuple(w.float().numpy() for w in _recorded(trace, "weights", n_layers)),
+        load=_loads(chosen, n_experts),
+        load_without=_loads(_recorded(trace_without, "ids", n_layers), n_experts),
         tokens=tuple(loaded.tokenizer.decode([i]) for i in top),
         before=tuple(plain[-1][top].exp().tolist()),
         after=tuple(without[-1][top].exp().tolist()),
@@ -191,7 +198,7 @@ def measure_layers(settings: LayerSettings, *, turn: Turn = nullcontext) -> tupl
     from models.ffn import FeedForward
     from models.moe import MixtureOfExperts
 
-    n_active = min(settings.n_active, settings.n_experts)
+    n_active = settings.at_work
     expert = FfnConfig(d_ff=settings.d_expert, activation="silu", gated=True)
     moe = MoeConfig(
         n_experts=settings.n_experts,
@@ -284,6 +291,17 @@ def _switch_off(expert: int) -> Callable[[torch.Tensor], torch.Tensor]:
         return logits
 
     return edit
+
+
+def _recorded(trace: Trace, name: str, n_layers: int) -> list[torch.Tensor]:
+    """What the router of each layer gave for the one row of the pass."""
+    return [trace[f"blocks.{i}.router.{name}"][0].cpu() for i in range(n_layers)]
+
+
+def _loads(chosen: Sequence[torch.Tensor], n_experts: int) -> NDArray[np.float64]:
+    """(L, E), share of the choices of each layer."""
+    counts = [np.bincount(ids.numpy().ravel(), minlength=n_experts) / ids.numel() for ids in chosen]
+    return np.stack(counts)
 
 
 def _loss(log_probabilities: torch.Tensor, ids: list[int]) -> float:

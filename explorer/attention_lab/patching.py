@@ -19,13 +19,30 @@ from numpy.typing import NDArray
 
 from explorer.attention_lab.ablation import SCAN_TOKENS, Turn, encode
 from explorer.attention_maps import check_read
-from explorer.errors import ConfigError, Stopped
+from explorer.errors import ConfigError, ContextError, Stopped, TokenizerError
 
 if TYPE_CHECKING:
     import torch
 
     from models.loading import LoadedModel
     from models.trace import Trace
+
+
+# Each differs in one word that decides how it goes on. The second is of the starter's small world.
+PATCH_PAIRS = (
+    (
+        "When Mary and John went to the store, John gave a drink to",
+        "When Mary and John went to the store, Mary gave a drink to",
+    ),
+    (
+        'Ella and Luke ran home. Luke was tired. "Are you all right,',
+        'Ella and Luke ran home. Ella was tired. "Are you all right,',
+    ),
+    (
+        'Once upon a time there was a girl called Ella. "My name is',
+        'Once upon a time there was a girl called Lily. "My name is',
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,6 +123,28 @@ def compute_patching(
         difference = (logits[:, answer] - logits[:, other]).double().cpu().numpy()
         restored[layer] = (difference - d_corrupt) / (d_clean - d_corrupt)
         yield replace(told, restored=restored.copy())
+
+
+def choose_pair(loaded: LoadedModel, *, turn: Turn = nullcontext) -> tuple[str, str]:
+    """The first of `PATCH_PAIRS` that a model can be patched between; the very first if none is.
+
+    Args:
+        loaded: Any decoder with its tokenizer.
+        turn: Entered for each forward pass.
+
+    Raises:
+        WeightError: The model computes NaN; says in which layer first.
+    """
+    for clean, corrupt in PATCH_PAIRS:
+        try:
+            ids = [encode(loaded, text, SCAN_TOKENS) for text in (clean, corrupt)]
+            _check_lengths(ids)
+        except (ConfigError, ContextError, TokenizerError):
+            continue
+        _, last = _read_both(loaded, ids, turn)
+        if last[0].argmax() != last[1].argmax():
+            return clean, corrupt
+    return PATCH_PAIRS[0]
 
 
 def _patched(loaded: LoadedModel, layer: int, traces: Sequence[Trace]) -> torch.Tensor:

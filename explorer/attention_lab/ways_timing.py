@@ -1,17 +1,18 @@
 """The nine ways, measured on this machine: forward and backward, with their spread.
 
 Each round runs every way once, one after the other, so that a slow moment of the machine touches
-all of them; the first round warms up and is not counted. What stands for a way is the median, and
-its spread is the range from the first to the third quartile.
+all of them; the first round warms up and is not counted, but its outputs are compared. What stands
+for a way is the median, and its spread is the range from the first to the third quartile.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,9 @@ CLASS_NAMES = (
     "Flex",
 )
 WAYS_FILE = Path(__file__).with_name("ways.py")
+MOST_SCORE_BYTES = 600 * 10**6  # of all rows and heads; some ways keep them several times
+SCORE_BYTES = 4
+SLOW_S = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +98,14 @@ class WaysResult:
     """All ways after some rounds.
 
     Args:
-        ways: One a way, in the order of `WAY_NAMES`.
+        ways: One a way, in the order of `WAY_NAMES`; empty before the first round is counted.
         rounds: Rounds that were counted.
+        measuring: The way that is measured next, of those that take a while; None after a round.
     """
 
     ways: tuple[WayResult, ...]
     rounds: int
+    measuring: str | None = None
 
 
 def build_ways(settings: WaySettings) -> dict[str, Way]:
@@ -132,6 +138,32 @@ def build_ways(settings: WaySettings) -> dict[str, Way]:
         with torch.no_grad():
             built[name].take(w_q, w_k, w_v, w_o, bias)
     return built
+
+
+def check_ways(settings: WaySettings) -> None:
+    """Refuse what would fill the memory.
+
+    Raises:
+        ConfigError: The scores of all rows and heads are too large.
+    """
+    of_square = SCORE_BYTES * settings.batch * settings.n_heads
+    n_bytes = of_square * settings.n_tokens**2
+    if n_bytes <= MOST_SCORE_BYTES:
+        return
+    n_tokens = math.isqrt(MOST_SCORE_BYTES // of_square)
+    megabytes, most = round(n_bytes / 10**6), MOST_SCORE_BYTES // 10**6
+    raise ConfigError(
+        f"{settings.batch} rows of {settings.n_heads} heads and {settings.n_tokens} tokens have "
+        f"{megabytes} MB of scores, and {most} MB is the most; lower the tokens to {n_tokens}, or "
+        "choose fewer rows or heads",
+        code="lab-ways-memory",
+        rows=settings.batch,
+        heads=settings.n_heads,
+        tokens=settings.n_tokens,
+        megabytes=megabytes,
+        most=most,
+        fitting=n_tokens,
+    )
 
 
 def read_way_source(name: str) -> str:
@@ -171,39 +203,47 @@ def measure_ways(
     turn: Callable[[], AbstractContextManager[object]] = nullcontext,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[WaysResult]:
-    """Measure round by round; yields after each.
+    """Measure round by round; yields after each, and before each way that takes a while.
 
     Args:
         settings: Size and number of rounds.
         turn: Entered for each way of each round; where several share a device, it makes them wait.
-        stopped: Asked before each round.
+        stopped: Asked before each way, and between its forward and its backward pass.
 
     Yields:
         Medians so far.
 
     Raises:
-        ConfigError: The width is no multiple of the number of heads.
+        ConfigError: The width is no multiple of the number of heads, or the scores are too large.
         Stopped: `stopped()` became true.
     """
-    import torch
-
+    check_ways(settings)
     ways, x = build_ways(settings), draw_inputs(settings)
-    with torch.no_grad():
-        first = ways[WAY_NAMES[0]](x)
-    with torch.no_grad():
-        differences = {name: float((way(x) - first).abs().max()) for name, way in ways.items()}
+    differences: dict[str, float] = {}
+    slow: set[str] = set()
+    first: torch.Tensor | None = None
+    result = WaysResult(ways=(), rounds=0)
+    for name, way in ways.items():
+        _check_stop(stopped)
+        yield replace(result, measuring=name)
+        with turn():
+            timed = _measure(name, way, x, stopped)
+        first = timed.out if first is None else first
+        differences[name] = float((timed.out - first).abs().max())
+        if timed.forward_s + (timed.backward_s or 0) > SLOW_S:
+            slow.add(name)
     times: dict[str, list[tuple[float, float | None]]] = {name: [] for name in ways}
-    for number in range(settings.rounds + 1):
-        if stopped():
-            raise Stopped("the measurement was stopped")
+    for number in range(1, settings.rounds + 1):
         for name, way in ways.items():
+            _check_stop(stopped)
+            if name in slow:
+                yield replace(result, measuring=name)
             with turn():
-                measured = _measure(name, way, x)
-            if number:  # the first round warms up
-                times[name].append(measured)
-        if number:
-            results = [_sum_up(n, ways[n], differences[n], times[n]) for n in ways]
-            yield WaysResult(ways=tuple(results), rounds=number)
+                timed = _measure(name, way, x, stopped)
+            times[name].append((timed.forward_s, timed.backward_s))
+        summed = [_sum_up(n, ways[n], differences[n], times[n]) for n in ways]
+        result = WaysResult(ways=tuple(summed), rounds=number)
+        yield result
 
 
 def has_backward(name: str, x: torch.Tensor) -> bool:
@@ -211,23 +251,39 @@ def has_backward(name: str, x: torch.Tensor) -> bool:
     return name != "flex" or x.device.type == "cuda"
 
 
-def _measure(name: str, way: Way, x: torch.Tensor) -> tuple[float, float | None]:
-    """Seconds of a forward pass, and of the backward pass after it."""
+@dataclass(frozen=True, kw_only=True)
+class _Timed:
+    """Seconds of a forward pass and of the backward pass after it, and what came out."""
+
+    forward_s: float
+    backward_s: float | None
+    out: torch.Tensor
+
+
+def _check_stop(stopped: Callable[[], bool]) -> None:
+    if stopped():
+        raise Stopped("the measurement was stopped")
+
+
+def _measure(name: str, way: Way, x: torch.Tensor, stopped: Callable[[], bool]) -> _Timed:
     import torch
 
     if not has_backward(name, x):
         with torch.no_grad():
             started_at = time.perf_counter()
-            way(x)
-            return time.perf_counter() - started_at, None
+            out = way(x)
+            forward_s = time.perf_counter() - started_at
+            return _Timed(forward_s=forward_s, backward_s=None, out=out)
     inputs = x.clone().requires_grad_()
     started_at = time.perf_counter()
     out = way(inputs)
-    read_at = time.perf_counter()
+    forward_s = time.perf_counter() - started_at
+    _check_stop(stopped)
+    started_at = time.perf_counter()
     out.square().mean().backward()
-    ended_at = time.perf_counter()
+    backward_s = time.perf_counter() - started_at
     way.zero_grad()
-    return read_at - started_at, ended_at - read_at
+    return _Timed(forward_s=forward_s, backward_s=backward_s, out=out.detach())
 
 
 def _sum_up(

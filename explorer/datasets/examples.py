@@ -24,6 +24,7 @@ from explorer.errors import DataError
 Kind = Literal["classification", "instruction", "preference"]
 KINDS: tuple[Kind, ...] = ("classification", "instruction", "preference")
 PARTS = ("training", "validation", "test")
+SIDES = ("chosen", "rejected")
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "category", "class", "labels", "v1", "target", "sentiment"),
     "text": ("text", "sms", "message", "sentence", "review", "v2", "content"),
@@ -143,6 +144,7 @@ class ExampleSet:
 def guess_mapping(table: RecordTable) -> ColumnMapping | None:
     """Tell what a table is by the names of its columns; None where they say nothing.
 
+    One answer of a pair without the other is a pair still: what is missing is told when it is read.
     A table without a heading and with two columns, of which the first repeats few short values, is
     one of labels and texts.
     """
@@ -153,6 +155,8 @@ def guess_mapping(table: RecordTable) -> ColumnMapping | None:
         return _mapping("instruction", found)
     if {"label", "text"} <= found.keys():
         return _mapping("classification", found)
+    if found.keys() & set(SIDES):
+        return _mapping("preference", found)
     if len(table.columns) == 2 and _repeats(table.column(table.columns[0])):
         return ColumnMapping(
             kind="classification",
@@ -197,20 +201,21 @@ def read_examples(table: RecordTable, mapping: ColumnMapping) -> ExampleSet:
             examples.append(read(number, chosen))
         except _Unusable as problem:
             problems.append(RowProblem(number=number, code=problem.code, what=problem.what))
+    problems.sort(key=lambda p: p.number)
     if not examples:
         first = problems[0]
         raise DataError(
-            f"no row of {table.name} can be used; row {first.number}: {first.code} {first.what}",
+            f"no row of {table.name} can be used; row {first.number}: {first}",
             code="data-no-examples",
             name=table.name,
             row=first.number,
-            problem=f"{first.code} {first.what}".strip(),
+            problem=first,
         )
     return ExampleSet(
         name=table.name,
         kind=mapping.kind,
         examples=tuple(examples),
-        problems=tuple(sorted(problems, key=lambda p: p.number)),
+        problems=tuple(problems),
     )
 
 
@@ -229,6 +234,15 @@ def _check_roles(table: RecordTable, mapping: ColumnMapping) -> None:
         column = mapping.columns.get(role, "")
         if column not in table.columns:
             known = ", ".join(table.columns)
+            if role in SIDES:
+                raise DataError(
+                    f"{table.name} has no column {role}: pairs need chosen, the better answer, and "
+                    f"rejected, the worse one; its columns are {known}",
+                    code="data-no-side",
+                    name=table.name,
+                    role=role,
+                    known=known,
+                )
             raise DataError(
                 f"{table.name}: no column was chosen for {role}; its columns are {known}",
                 code="data-no-role",

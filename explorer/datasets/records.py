@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -36,19 +36,46 @@ KNOWN_COLUMNS = frozenset(
 )  # fmt: skip
 
 
+# What is wrong with a row, in English; the page's own sentences are `finetune.problem.<code>`.
+_PROBLEMS: Mapping[str, str] = {
+    "choice_answer": "the right answer {what} is none of the choices",
+    "choice_count": "{what} choices; there must be two or more",
+    "choice_list": "{what} is no list of choices",
+    "choice_twice": "a choice stands there twice",
+    "empty": "{what} is empty",
+    "missing": "{what} is missing",
+    "no_answer": "{what} does not end with an answer of the assistant",
+    "no_object": "a {what}, not an object with columns",
+    "no_question": "the messages end with an answer, so nothing is asked",
+    "not_json": "no JSON, from character {what} on",
+    "not_messages": "the messages are no list of roles and texts",
+    "not_text": "{what} is an object or list, not a text",
+    "same_answers": "both answers are the same",
+    "width": "{what} cells",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowProblem:
-    """What is wrong with a row.
+    """What is wrong with a row; as a text, it says so in English.
 
     Args:
         number: Of the row, as its file counts.
-        code: Key of the sentence for the page, `row.<code>`.
+        code: Last part of the key of the sentence for the page.
         what: Whatever the sentence names: a column, a position.
     """
 
     number: int
     code: str
     what: str = ""
+
+    @property
+    def text_key(self) -> str:
+        """Key of the sentence for the page."""
+        return f"finetune.problem.{self.code}"
+
+    def __str__(self) -> str:
+        return _PROBLEMS.get(self.code, f"{self.code} {{what}}").format(what=self.what).strip()
 
 
 @dataclass(frozen=True, kw_only=True)

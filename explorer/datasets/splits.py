@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.datasets.examples import PARTS, Example
+from explorer.datasets.records import RowProblem
 from explorer.errors import DataError
 
 MOST_DUPLICATES = 50
@@ -46,12 +47,17 @@ class Parts:
     Args:
         training: Learned from.
         validation: Looked at meanwhile.
-        test: Kept apart until the end.
+        test: Kept apart until the end; of few rows, those of the validation.
     """
 
     training: tuple[Example, ...]
     validation: tuple[Example, ...]
     test: tuple[Example, ...]
+
+    @property
+    def test_is_validation(self) -> bool:
+        """Whether the same rows serve for both, so that a score on them says little."""
+        return self.test == self.validation
 
     def items(self) -> Mapping[str, tuple[Example, ...]]:
         """Name -> examples."""
@@ -75,12 +81,15 @@ class Duplicate:
     text: str
 
 
-def split_examples(examples: Sequence[Example], config: SplitConfig) -> Parts:
+def split_examples(
+    examples: Sequence[Example], config: SplitConfig, left_out: Sequence[RowProblem] = ()
+) -> Parts:
     """Divide examples.
 
     Args:
         examples: In the order of the file.
         config: How.
+        left_out: Rows that could not be used, to be told where too few remain.
 
     Raises:
         DataError: Shares that are none, or a part would be empty.
@@ -94,7 +103,7 @@ def split_examples(examples: Sequence[Example], config: SplitConfig) -> Parts:
             validation=config.validation,
         )
     if config.by_file and any(example.part for example in examples):
-        return _check(_by_file(examples, config), len(examples))
+        return _check(_by_file(examples, config), len(examples), left_out)
     chosen = balance_examples(examples, config.seed or 0) if config.balance else list(examples)
     if config.seed is not None:
         chosen = [chosen[i] for i in draw_order(len(chosen), config.seed)]
@@ -108,6 +117,7 @@ def split_examples(examples: Sequence[Example], config: SplitConfig) -> Parts:
             test=tuple(rest[n_validation:]),
         ),
         len(examples),
+        left_out,
     )
 
 
@@ -148,18 +158,27 @@ def _by_file(examples: Sequence[Example], config: SplitConfig) -> Parts:
     return Parts(**{name: tuple(entries) for name, entries in parts.items()})
 
 
-def _check(parts: Parts, n_rows: int) -> Parts:
+def _check(parts: Parts, n_rows: int, left_out: Sequence[RowProblem]) -> Parts:
     parts = parts if parts.validation else replace(parts, validation=parts.test)
     parts = parts if parts.test else replace(parts, test=parts.validation)
     if parts.training and parts.validation:
         return parts
+    found = {"rows": n_rows, "training": len(parts.training), "test": len(parts.test)}
+    said = (
+        f"rows that remain: {n_rows}, too few for these shares: {len(parts.training)} to learn "
+        f"from and {len(parts.test)} to test with; "
+    )
+    remedy = "write at least 4 rows, or choose other shares"
+    if not left_out:
+        raise DataError(said + remedy, code="data-too-few", **found)
+    first = left_out[0]
     raise DataError(
-        f"{n_rows} rows are too few for these shares: {len(parts.training)} to learn from and "
-        f"{len(parts.test)} to test with; write at least 4 rows, or choose other shares",
-        code="data-too-few",
-        rows=n_rows,
-        training=len(parts.training),
-        test=len(parts.test),
+        f"{said}left out: {len(left_out)} (row {first.number}: {first}); {remedy}",
+        code="data-too-few-left-out",
+        left_out=len(left_out),
+        row=first.number,
+        problem=first,
+        **found,
     )
 
 

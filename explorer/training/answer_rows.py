@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from explorer.datasets.examples import Prompt
+from explorer.datasets.examples import Example, Prompt
 from explorer.errors import ConfigError, DataError
 from explorer.training.tuning_config import Template
 
@@ -158,6 +158,32 @@ class RowWriter:
                 limit=self._limit,
             )
         return kept
+
+
+def keep_fitting(writer: RowWriter, examples: Sequence[Example]) -> tuple[Example, ...]:
+    """Examples whose question leaves room for something of each answer.
+
+    Args:
+        writer: Writes the rows.
+        examples: Questions with answers.
+
+    Raises:
+        DataError: There is none; what is wrong with the first one.
+    """
+    kept, first = [], None
+    for example in examples:
+        try:
+            for answer in filter(None, (example.answer, example.rejected)):
+                writer.write_row(example.prompt, answer, example.row)
+        except DataError as error:
+            if error.code != "tune-row-long":
+                raise
+            first = first or error
+        else:
+            kept.append(example)
+    if first is not None and not kept:
+        raise first
+    return tuple(kept)
 
 
 def write_prompt(template: Template, prompt: Prompt) -> str:

@@ -123,7 +123,9 @@ def write_learner_files(folder: Path, model: nn.Module, tuning: TuningConfig) ->
     """
     decoder = decoder_of(model)
     if tuning.lora is not None and _has_layout(decoder):
-        save_adapter(folder / ADAPTER_FOLDER, decoder, tuning.lora, base=tuning.base_name)
+        head = model.score.weight if isinstance(model, Classifier) else None
+        name = tuning.base_name
+        save_adapter(folder / ADAPTER_FOLDER, decoder, tuning.lora, base=name, class_head=head)
     if isinstance(model, Classifier):
         weight = model.score.weight.detach().to("cpu", torch.float32).contiguous()
         save_file({"score.weight": weight}, folder / HEAD_FILE, metadata={"format": "pt"})

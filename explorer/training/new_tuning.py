@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from explorer.datasets.examples import Example, example_to_json
 from explorer.datasets.splits import Parts
 from explorer.errors import DataError
-from explorer.training.answer_rows import RowWriter
+from explorer.training.answer_rows import RowWriter, keep_fitting
 from explorer.training.initial_weights import write_initial
 from explorer.training.run_folder import RunFolder, make_run_id
 from explorer.training.tuning_config import TuningConfig
@@ -58,12 +58,10 @@ def make_tuning_run(
     _check_labels(objective, labels)
     setup = replace(setup, row_limit=min(setup.row_limit, loaded.config.context_length))
     tuning = make_tuning_config(setup, objective, base=base, base_name=base_name, labels=labels)
+    parts = _leave_out_too_long(objective, parts, loaded, tuning)
     longest, prompts = _measure(objective, parts, loaded, tuning)
     config = build_tuning_run(
-        setup,
-        objective,
-        tuning,
-        loaded.config,
+        *(setup, objective, tuning, loaded.config),
         n_training=len(parts.training),
         longest=longest,
         data_name=data_name,
@@ -96,6 +94,17 @@ def _check_labels(objective: str, labels: Sequence[str]) -> None:
             code="tune-one-class",
             found=found,
         )
+
+
+def _leave_out_too_long(
+    objective: str, parts: Parts, loaded: LoadedModel, tuning: TuningConfig
+) -> Parts:
+    """Without the questions after which no answer fits into a row; the page has counted them."""
+    if objective == "classification":
+        return parts
+    writer = RowWriter(loaded.tokenizer, tuning.template, loaded.chat, tuning.row_limit)
+    fitting = {name: keep_fitting(writer, part) for name, part in parts.items().items()}
+    return replace(parts, **fitting)
 
 
 def _measure(

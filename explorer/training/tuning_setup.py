@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from explorer.training.run_config import (
@@ -35,6 +36,8 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
     "all_linear": (*ATTENTION_LAYERS, *FFN_LAYERS),
 }
 EVALUATIONS, SAMPLES, CHECKPOINTS = 8, 6, 6
+# Below so many examples a run is recommended that takes at least so many steps.
+FEW, LEAST_STEPS = 100, 40
 # Batches of an evaluation; pairs are read twice, and twice more for their scores.
 EVALUATION_BATCHES, PAIR_BATCHES = 8, 4
 # Above so many parameters only the newest checkpoint and the best one stay.
@@ -107,8 +110,13 @@ _RECOMMENDED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def recommended_tuning(objective: str) -> TuningSetup:
+def recommended_tuning(objective: str, n_training: int | None = None) -> TuningSetup:
     """Settings that the form starts from.
+
+    Args:
+        objective: Which objective.
+        n_training: Examples to learn from; of few ones smaller batches are read more often, so that
+            ten rows are learned, too.
 
     Raises:
         ConfigError: There is no such objective.
@@ -117,7 +125,19 @@ def recommended_tuning(objective: str) -> TuningSetup:
         known = ", ".join(_RECOMMENDED)
         problem = f"objective={objective!r} is unknown; choose {known}"
         raise ConfigError(problem, code="run-setting", problem=problem)
-    return TuningSetup(**_RECOMMENDED[objective])
+    setup = TuningSetup(**_RECOMMENDED[objective])
+    if n_training is None or n_training >= FEW:
+        return setup
+    batch_size = max(1, min(setup.batch_size, n_training // 4))
+    epochs = math.ceil(10 * LEAST_STEPS / max(1, n_training // batch_size)) / 10
+    # Gradients of few rows are noisy: the square root rule of Adam (Malladi et al. 2022).
+    rate = setup.learning_rate * math.sqrt(batch_size / setup.batch_size)
+    return replace(
+        setup,
+        batch_size=batch_size,
+        epochs=max(setup.epochs, epochs),
+        learning_rate=float(f"{rate:.2g}"),
+    )
 
 
 def make_tuning_config(
@@ -182,9 +202,9 @@ def build_tuning_run(
         n_parameters: Of the model.
 
     Raises:
-        ConfigError: A value that cannot be used, or fewer examples than a batch.
+        ConfigError: A value that cannot be used.
     """
-    _check_batch(setup, n_training)
+    setup = fit_batch(setup, n_training)
     steps_per_epoch = n_training // setup.batch_size // setup.accumulate
     n_steps = max(1, round(setup.epochs * steps_per_epoch))
     return RunConfig(
@@ -209,16 +229,16 @@ def build_tuning_run(
     )
 
 
-def _check_batch(setup: TuningSetup, n_training: int) -> None:
-    per_step = setup.batch_size * setup.accumulate
-    if n_training < per_step:
-        raise ConfigError(
-            f"there are {n_training} examples to learn from and one step reads {per_step}; choose "
-            "a smaller batch, or write more examples",
-            code="tune-batch",
-            examples=n_training,
-            needed=per_step,
-        )
+def fit_batch(setup: TuningSetup, n_training: int) -> TuningSetup:
+    """No step reads more examples than there are.
+
+    Args:
+        setup: What the form says.
+        n_training: Examples to learn from.
+    """
+    batch_size = max(1, min(setup.batch_size, n_training))
+    accumulate = max(1, min(setup.accumulate, n_training // batch_size))
+    return replace(setup, batch_size=batch_size, accumulate=accumulate)
 
 
 def _watch(

@@ -125,6 +125,17 @@ def test_a_generator_keeps_what_it_gave_before_the_error(parts: tuple) -> None:
     assert answers[1][card]["text"] == "Then it broke."
 
 
+def test_a_generator_without_a_value_changes_nothing(parts: tuple) -> None:
+    """Gradio itself would send None for every output: the name of the open model went with it."""
+    one, _, card = parts
+
+    def nothing() -> Iterator[str]:
+        yield from ()
+
+    (answer,) = call(guarded(nothing, [one], card, WORDS))
+    assert answer == {card: gr.skip()}
+
+
 def test_stopped_work_shows_no_card(parts: tuple) -> None:
     one, _, card = parts
 

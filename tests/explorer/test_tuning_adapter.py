@@ -136,6 +136,24 @@ def test_what_has_no_adapter_says_so(folders: Folders, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_peft_opens_an_adapter_with_the_head_that_was_trained_with_it(tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    from transformers import AutoModelForSequenceClassification
+
+    tuning = replace(TUNING, labels=("blue", "red", "white"))
+    folders = make_folders(tmp_path, tuning=tuning)
+    theirs = AutoModelForSequenceClassification.from_pretrained(
+        folders[0], num_labels=3, dtype=torch.float32
+    )
+    theirs = peft.PeftModel.from_pretrained(theirs, folders[1] / "adapter")
+    ids = torch.tensor([load_model(folders[0]).tokenizer.encode("Ada has a ball")])
+    with torch.no_grad():
+        wanted = theirs(ids).logits[0].numpy()
+    found = inspect(folders, tuning=tuning)
+    np.testing.assert_allclose(found.states[1].logits, wanted, atol=1e-5)
+
+
+@pytest.mark.slow
 def test_peft_merges_to_the_same_logits(folders: Folders) -> None:
     peft = pytest.importorskip("peft")
     from transformers import AutoModelForCausalLM

@@ -100,6 +100,45 @@ def test_bad_files_say_what_to_do() -> None:
     assert [(p.number, p.code, p.what) for p in table.problems] == [(2, "width", "3 / 2")]
 
 
+@pytest.mark.parametrize("side", ["chosen", "rejected"])
+def test_one_answer_of_a_pair_without_the_other_is_refused_and_never_a_class(side: str) -> None:
+    other = "rejected" if side == "chosen" else "chosen"
+    rows = [{"prompt": "ab"[i % 2], side: f"x {i}"} for i in range(8)]
+    for content in (json.dumps(rows), "\n".join(map(json.dumps, rows))):
+        settings = DataSettings(data="typed", typed=content)
+        with pytest.raises(DataError, match=f"no column {other}: pairs need") as error:
+            DataSets().view(settings)
+        assert (error.value.code, error.value.facts["role"]) == ("data-no-side", other)
+    # of one who says what the columns are, names prove nothing
+    told = DataSettings(
+        data="typed", typed=json.dumps(rows), kind="classification", first=side, second="prompt"
+    )
+    assert DataSets().view(told).examples.labels == ("a", "b")
+    whole = [{"text": f"t {i}", "label": "ab"[i % 2], side: "no"} for i in range(4)]
+    guess = guess_mapping(read(json.dumps(whole)))
+    assert guess is not None
+    assert guess.kind == "classification"
+
+
+def test_a_row_that_was_left_out_is_named_where_too_few_remain() -> None:
+    rows = [{"instruction": "a", "output": "b"}, {"instruction": "c", "output": {"text": "d"}}]
+    with pytest.raises(DataError) as error:
+        DataSets().view(DataSettings(data="typed", typed=json.dumps(rows)))
+    assert error.value.code == "data-too-few-left-out"
+    assert "row 2: output is an object or list, not a text" in error.value.message
+    facts = error.value.facts
+    assert (facts["rows"], facts["left_out"], facts["row"]) == (1, 1, 2)
+    rows = [{"prompt": "a", "chosen": "b", "rejected": "b"}]
+    with pytest.raises(DataError, match="row 1: both answers are the same"):
+        DataSets().view(DataSettings(data="typed", typed=json.dumps(rows)))
+
+
+def test_few_rows_serve_for_looking_and_the_test_and_the_view_says_so() -> None:
+    rows = [Example(row=i, text=f"t {i}", label="ab"[i % 2]) for i in range(10)]
+    shared = {n: split_examples(rows[:n], SplitConfig()).test_is_validation for n in (2, 4, 10)}
+    assert shared == {2: True, 4: True, 10: False}
+
+
 def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     for begins in (b"PAR1", b"label,text\n"):
         path = tmp_path / "big"

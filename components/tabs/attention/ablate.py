@@ -16,7 +16,9 @@ from components.kit.line import build_line
 from components.kit.seen import build_seen
 from components.kit.working import Working, build_working
 from components.tabs.attention.ablate_handlers import EXAMPLES, AblateHandlers
+from components.tabs.attention.drawer import NO_DRAWER
 from components.tabs.tab import TabHead
+from explorer.attention_lab.patching import PATCH_PAIRS
 
 EXAMPLE_KEYS = tuple(f"attention.ablate.example_{name}" for name in ("heads", "first", "ffn"))
 FORMULA = r"""
@@ -29,8 +31,6 @@ $$\text{restored} =
 \frac{d_{\text{patched}} - d_{\text{other}}}{d_{\text{first}} - d_{\text{other}}},
 \qquad d = \text{logit}(\text{answer}) - \text{logit}(\text{other answer})$$
 """
-CLEAN = "When Mary and John went to the store, John gave a drink to"
-CORRUPT = "When Mary and John went to the store, Mary gave a drink to"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,10 @@ class ChangeParts:
         """What `AblateHandlers.change` fills."""
         return [self.said, self.bars, self.written, *self.working.outputs]
 
+    def nothing(self) -> list[Any]:
+        """What they show after an error."""
+        return ["", None, "", *NO_DRAWER]
+
 
 @dataclass(frozen=True, eq=False)
 class MapParts:
@@ -67,6 +71,11 @@ class MapParts:
         """What `AblateHandlers.scan` and `.patch` fill."""
         bars = [] if self.bars is None else [self.bars]
         return [self.said, self.map, *bars, *self.working.outputs]
+
+    def nothing(self) -> list[Any]:
+        """What they show after an error."""
+        bars = [] if self.bars is None else [None]
+        return ["", None, *bars, *NO_DRAWER]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +111,7 @@ def build(ctx: AppContext) -> Parts:
                 lines=2,
                 elem_id=f"lab-patch-{name}",
             )
-            for name, text in (("clean", CLEAN), ("corrupt", CORRUPT))
+            for name, text in zip(("clean", "corrupt"), PATCH_PAIRS[0], strict=True)
         )
     patch = _build_map(ctx, "patch", PATCH_FORMULA, with_bars=False)
     build_note(ctx.words, "attention.look_for_ablate", elem_id="lab-ablate-note")
@@ -184,19 +193,23 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     model, change = [ctx.model_id, ctx.owner], parts.change
     inputs, outputs = [change.text, change.changes, *model], change.outputs()
+    changed = {**options, "nothing": change.nothing()}
     typed, scan, patch = [change.text, change.changes], parts.scan, parts.patch
     example = wire(change.examples.example, on.example, [], typed, queue=False, **options)
     picked = [change.changes]
     pick = wire(scan.map.row_select, on.pick, picked, picked, **options)
     for event in (parts.seen.seen, change.run.click, change.changes.submit):
-        wire(event, on.change, inputs, outputs, trigger_mode="always_last", **options)
+        wire(event, on.change, inputs, outputs, trigger_mode="always_last", **changed)
     for event in (example.then, pick.then):
-        wire(event, on.change, inputs, outputs, **options)
+        wire(event, on.change, inputs, outputs, **changed)
     wire(change.stop.click, on.stop_change, [], [], queue=False, **options)
-    wire(scan.start.click, on.scan, [change.text, *model], scan.outputs(), **options)
+    scanned = {**options, "nothing": scan.nothing()}
+    wire(scan.start.click, on.scan, [change.text, *model], scan.outputs(), **scanned)
     wire(scan.stop.click, on.stop_scan, [], [], queue=False, **options)
     texts = [parts.clean, parts.corrupt, *model]
-    wire(patch.start.click, on.patch, texts, patch.outputs(), **options)
+    wire(parts.seen.seen, on.offer_pair, texts, [parts.clean, parts.corrupt], **options)
+    patched = {**options, "nothing": patch.nothing()}
+    wire(patch.start.click, on.patch, texts, patch.outputs(), **patched)
     wire(patch.stop.click, on.stop_patch, [], [], queue=False, **options)
     expose(on.attention_ablate, "attention_ablate")
     expose(on.attention_scan, "attention_scan")

@@ -16,7 +16,7 @@ from components.tabs.attention.drawer import (
     fill_next_drawer,
     names_of_heads,
 )
-from components.tabs.attention.reading import Reader, make_probability_bars, work_id
+from components.tabs.attention.reading import Reader, make_probability_bars, number_or_none, work_id
 from components.text import locale_of
 from explorer.attention_lab.ablation import (
     AblationResult,
@@ -24,9 +24,10 @@ from explorer.attention_lab.ablation import (
     compute_ablation,
     parse_changes,
     scan_heads,
+    split_changes,
 )
 from explorer.attention_lab.head_kinds import rank_heads
-from explorer.attention_lab.patching import PatchResult, compute_patching
+from explorer.attention_lab.patching import PATCH_PAIRS, PatchResult, choose_pair, compute_patching
 from explorer.attention_lab.snippets import (
     make_ablation_snippet,
     make_patching_snippet,
@@ -114,7 +115,7 @@ class AblateHandlers:
     def pick(self, changes: str, event: gr.EventData) -> str:
         """Switch off the head that was clicked, with what is off already."""
         entry = f"{int(event._data['index'])}.{int(event._data['column'])}"
-        entries = [part.strip() for part in changes.split(",") if part.strip()]
+        entries = split_changes(changes)
         return ", ".join([*entries, entry] if entry not in entries else entries)
 
     def patch(
@@ -135,6 +136,20 @@ class AblateHandlers:
             for state in states:
                 yield self._patched(state, source, clean, corrupt, locale)
 
+    def offer_pair(
+        self,
+        clean: str,
+        corrupt: str,
+        model_id: str | None,
+        owner: str | None,
+        request: gr.Request,
+    ) -> tuple[Any, Any]:
+        """Two texts that this model can be patched between, where none were typed."""
+        if (clean, corrupt) not in PATCH_PAIRS:
+            return gr.skip(), gr.skip()
+        with self._reader.open(model_id, owner, request) as (_, loaded):
+            return choose_pair(loaded, turn=self._ctx.slots.turn)
+
     def stop_patch(self, request: gr.Request) -> None:
         """Stop the patching."""
         self._ctx.stops.stop(work_id(request, "patch"))
@@ -151,8 +166,8 @@ class AblateHandlers:
                 loaded, text, parse_changes(changes), turn=self._ctx.slots.turn
             )
         return {
-            "loss": found.loss,
-            "loss_changed": found.loss_changed,
+            "loss": number_or_none(found.loss),
+            "loss_changed": number_or_none(found.loss_changed),
             "tokens": list(found.tokens),
             "before": list(found.before),
             "after": list(found.after),
@@ -180,13 +195,13 @@ class AblateHandlers:
 
     # ------------------------------------------------------------------------------ what is shown
     def _losses(self, found: AblationResult, locale: str) -> str:
-        return self._ctx.words.say(
-            locale,
-            "attention.ablate.said",
-            before=f"{found.loss:.4f}",
-            after=f"{found.loss_changed:.4f}",
-            divergence=f"{found.divergence_nats:.4f}",
-        )
+        say = self._ctx.words.say
+        moved = say(locale, "attention.ablate.moved", divergence=f"{found.divergence_nats:.4f}")
+        if np.isnan(found.loss):
+            return f"{say(locale, 'attention.lab_no_loss')} {moved}"
+        before, after = f"{found.loss:.4f}", f"{found.loss_changed:.4f}"
+        losses = say(locale, "attention.ablate.losses", before=before, after=after)
+        return f"{losses} {moved}"
 
     def _scanned(self, state: HeadScan, source: str, text: str, locale: str) -> tuple[Any, ...]:
         say = self._ctx.words.say

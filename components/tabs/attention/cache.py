@@ -21,6 +21,7 @@ from components.kit.seen import build_seen
 from components.kit.stepper import build_stepper
 from components.kit.working import Working, build_working
 from components.tabs.attention.cache_handlers import EXAMPLES, CacheHandlers
+from components.tabs.attention.drawer import NO_DRAWER
 from components.tabs.tab import TabHead
 from explorer.attention_lab.kv_cache import MOST_PROMPT
 
@@ -58,6 +59,10 @@ class Parts:
         """What `CacheHandlers.read` and `.step` fill."""
         views = [self.stepper, self.said, self.map, self.keys]
         return [self.layer, self.head, *views, *self.working.outputs, self.kept]
+
+    def nothing(self) -> list[Any]:
+        """What `outputs` show after an error; the pickers keep their places."""
+        return [gr.skip(), gr.skip(), None, "", None, None, *NO_DRAWER, ""]
 
     def measured(self) -> list[Any]:
         """What `CacheHandlers.measure` fills."""
@@ -160,14 +165,16 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     model, outputs = [ctx.model_id, ctx.owner], parts.outputs()
     inputs = [parts.text, parts.layer, parts.head, parts.window, *model]
+    read = {**options, "nothing": parts.nothing()}
     changes = [parts.text.change, parts.window.change, parts.layer.pick, parts.head.pick]
     for event in (parts.seen.seen, *changes):
-        wire(event, on.read, inputs, outputs, trigger_mode="always_last", **options)
+        wire(event, on.read, inputs, outputs, trigger_mode="always_last", **read)
     step = [parts.kept, parts.stepper]
     wire(parts.stepper.step, on.step, step, outputs, trigger_mode="always_last", **options)
     chosen = [parts.text, parts.window]
     wire(parts.examples.example, on.example, [], chosen, queue=False, **options)
-    wire(parts.start.click, on.measure, [parts.text, *model], parts.measured(), **options)
+    measured = {**options, "nothing": ("", None, None, *NO_DRAWER)}
+    wire(parts.start.click, on.measure, [parts.text, *model], parts.measured(), **measured)
     wire(parts.stop.click, on.stop, [], [], queue=False, **options)
     expose(on.attention_cache, "attention_cache")
     expose(on.attention_cache_speed, "attention_cache_speed")

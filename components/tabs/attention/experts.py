@@ -20,7 +20,7 @@ from components.kit.pickers import build_picker
 from components.kit.plotly_panel import build_plotly_panel
 from components.kit.seen import build_seen
 from components.kit.working import Working, build_working
-from components.tabs.asking import NO_EXPORTS
+from components.tabs.attention.drawer import NO_DRAWER
 from components.tabs.attention.experts_handlers import EXAMPLES, ExpertHandlers
 from components.tabs.tab import TabHead
 from explorer.attention_lab.experts import LayerSettings
@@ -53,6 +53,7 @@ class Parts:
     working: Working
     form: Form
     start: gr.Button
+    cost_said: gr.HTML
     plot: gr.HTML
     costs: gr.HTML
     cost_exports: Working
@@ -66,7 +67,7 @@ class Parts:
 
     def cost_outputs(self) -> list[Any]:
         """What `ExpertHandlers.measure` fills."""
-        return [self.plot, self.costs, *self.cost_exports.outputs]
+        return [self.cost_said, self.plot, self.costs, *self.cost_exports.outputs]
 
 
 def build(ctx: AppContext) -> Parts:
@@ -87,7 +88,6 @@ def build(ctx: AppContext) -> Parts:
             layer = build_picker(words, "layer", elem_id="lab-experts-layer")
             expert = Number(
                 -1,
-                precision=0,
                 minimum=-1,
                 label=t("attention.experts.off"),
                 info=t("attention.experts.off_info"),
@@ -114,10 +114,10 @@ def build(ctx: AppContext) -> Parts:
             working = build_working(
                 words, elem_id="lab-experts-working", formula=FORMULA, png="lab-experts-map"
             )
-    form, start, plot, costs, exports, published = _build_costs(ctx)
+    form, start, cost_said, plot, costs, exports, published = _build_costs(ctx)
     return Parts(
         model, train, stop, trained, text, examples, layer, expert, run, said, big, taken, load,
-        bars, working, form, start, plot, costs, exports, published, seen,
+        bars, working, form, start, cost_said, plot, costs, exports, published, seen,
     )  # fmt: skip
 
 
@@ -146,6 +146,7 @@ def _build_costs(ctx: AppContext) -> tuple[Any, ...]:
             form = build_form(words, LayerSettings, prefix="attention.experts", elem_id="lab-moe")
             start = gr.Button(t("attention.ways.start"), variant="primary", elem_id="lab-moe-start")
         with gr.Column(elem_classes=["figure"], min_width=0):
+            said = build_line(words, elem_id="lab-moe-said", look="help")
             plot = build_plotly_panel(
                 words, elem_id="lab-experts-plot", label_key="attention.experts.label", height=240
             )
@@ -156,7 +157,7 @@ def _build_costs(ctx: AppContext) -> tuple[Any, ...]:
                 words, elem_id="lab-moe-working", formula=FORMULA, png="lab-experts-plot"
             )
     build_note(words, "attention.look_for_experts", elem_id="lab-experts-note")
-    return form, start, plot, costs, working, published
+    return form, start, said, plot, costs, working, published
 
 
 def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
@@ -170,7 +171,7 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     on = ExpertHandlers(ctx)
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     inputs = [parts.model, parts.text, parts.layer, parts.expert, ctx.owner]
-    shown = {**options, "nothing": (gr.skip(), "", *[None] * 6, dict(NO_EXPORTS))}
+    shown = {**options, "nothing": (gr.skip(), "", *[None] * 4, *NO_DRAWER)}
     latest: dict[str, Any] = {**shown, "trigger_mode": "always_last"}
     for event in (parts.run.click, parts.layer.pick, parts.expert.submit, parts.model.input):
         wire(event, on.show, inputs, parts.outputs(), **latest)
@@ -185,7 +186,9 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     wire(example.then, on.begin, inputs, parts.outputs(), **shown)
     wire(parts.seen.seen, on.published, [], [parts.published], **options)
     measure = with_form(on.measure, LayerSettings)
-    wire(parts.start.click, measure, parts.form.inputs, parts.cost_outputs(), **options)
+    sizes, costs = parts.form.inputs, parts.cost_outputs()
+    nothing = ("", None, None, *NO_DRAWER)
+    wire(parts.start.click, measure, sizes, costs, nothing=nothing, **options)
     expose(on.attention_experts, "attention_experts")
     expose(with_form(on.attention_experts_cost, LayerSettings), "attention_experts_cost")
     ctx.address.register("attention", "experts_text", parts.text)

@@ -17,6 +17,8 @@ from components.tabs.attention.reading import (
     Reader,
     index_of,
     make_probability_bars,
+    number_or_none,
+    say_share,
     within,
     work_id,
 )
@@ -29,6 +31,7 @@ from explorer.attention_lab.experts import (
     measure_layers,
 )
 from explorer.attention_lab.snippets import make_experts_snippet, make_layer_cost_snippet
+from explorer.errors import ConfigError
 from explorer.training.setup import recommended_setup
 
 EXAMPLES = (
@@ -89,7 +92,7 @@ class ExpertHandlers:
     ) -> tuple[Any, ...]:
         """Read the text, and again with the chosen expert off."""
         locale, say = locale_of(request), self._ctx.words.say
-        off = None if expert is None or expert < 0 else int(expert)
+        off = _read_expert(expert)
         with self._reader.open(chosen or None, owner, request) as (source, loaded):
             at = within(index_of(layer), loaded.config.n_layers)
             found = compute_experts(
@@ -98,7 +101,6 @@ class ExpertHandlers:
         index = at["index"]
         names = [f"e{i}" for i in range(found.n_experts)]
         labels = [f"{i} {label}" for i, label in enumerate(found.labels)]
-        load = found.load[index]
         drawer = Shown(
             tensor=f"blocks.{index}.router.logits",
             cells=found.probabilities[index],
@@ -109,22 +111,13 @@ class ExpertHandlers:
             python=make_experts_snippet(source, text, index, off),
             png="lab-experts-map",
         )
-        said = say(
-            locale,
-            "attention.experts.said",
-            before=f"{found.loss:.4f}",
-            after=f"{found.loss_without:.4f}",
-            even=f"{100 / found.n_experts:.1f}",
-            most=f"{100 * load.max():.1f}",
-        )
         title = say(locale, "attention.experts.map", layer=index)
-        bars = [{"label": n, "value": float(x)} for n, x in zip(names, load, strict=True)]
         return (
             at,
-            said,
+            self._said(found, index, locale),
             draw_map(self._ctx, found.probabilities[index], labels, title, columns=names),
             self._taken(found, index, labels, locale),
-            {"bars": bars, "unit": "%"},
+            self._loads(found, index, off is not None, locale),
             make_probability_bars(found, self._ctx.words, locale),
             *fill_drawer(self._ctx, drawer),
         )
@@ -202,7 +195,11 @@ class ExpertHandlers:
             python=make_layer_cost_snippet(settings),
             png="lab-experts-plot",
         )
-        return figure_message(figure), table, *fill_drawer(self._ctx, drawer)
+        said = ""
+        if settings.at_work < settings.n_active:
+            asked, experts = settings.n_active, settings.n_experts
+            said = say(locale, "attention.experts.fewer", asked=asked, experts=experts)
+        return said, figure_message(figure), table, *fill_drawer(self._ctx, drawer)
 
     def published(self, request: gr.Request) -> dict[str, Any]:
         """Published models with experts: weights held, weights at work."""
@@ -242,13 +239,40 @@ class ExpertHandlers:
             "probabilities": found.probabilities[layer].tolist(),
             "chosen": found.chosen[layer].tolist(),
             "load": found.load.tolist(),
-            "loss": found.loss,
-            "loss_without": found.loss_without,
+            "load_without": found.load_without.tolist(),
+            "loss": number_or_none(found.loss),
+            "loss_without": number_or_none(found.loss_without),
         }
 
     def attention_experts_cost(self, *, settings: LayerSettings) -> list[dict[str, Any]]:
         """Measure a layer with experts beside dense ones with as much work or as many weights."""
         return [vars(cost) for cost in measure_layers(settings, turn=self._ctx.slots.turn)]
+
+    def _said(self, found: ExpertChoices, layer: int, locale: str) -> str:
+        say = self._ctx.words.say
+        key = "attention.experts.losses"
+        if np.isnan(found.loss):
+            key = "attention.lab_no_loss"
+        losses = say(locale, key, before=f"{found.loss:.4f}", after=f"{found.loss_without:.4f}")
+        loads = (found.load[layer], found.load_without[layer])
+        most = " → ".join(dict.fromkeys(f"{100 * load.max():.1f}" for load in loads))
+        even = f"{100 / found.n_experts:.1f}"
+        busiest = say(locale, "attention.experts.busiest", most=most, even=even)
+        return f"{losses} {busiest}"
+
+    def _loads(
+        self, found: ExpertChoices, layer: int, is_one_off: bool, locale: str
+    ) -> dict[str, Any]:
+        """The load of each expert now, and beside it what it was before one was switched off."""
+        bars: list[dict[str, Any]] = [
+            {"label": f"e{expert}", "value": float(share)}
+            for expert, share in enumerate(found.load_without[layer])
+        ]
+        if is_one_off:
+            for bar, before in zip(bars, found.load[layer].tolist(), strict=True):
+                was = say_share(before)
+                bar["note"] = self._ctx.words.say(locale, "attention.lab_was", before=was)
+        return {"bars": bars, "unit": "%"}
 
     def _taken(
         self, found: ExpertChoices, layer: int, labels: list[str], locale: str
@@ -270,3 +294,16 @@ class ExpertHandlers:
         return list_models_with_experts(
             self._ctx, self._ctx.source_of(model_id), self._ctx.owner_of(owner, request)
         )
+
+
+def _read_expert(typed: float | None) -> int | None:
+    """The expert that is switched off; None where the number is below 0 or there is none."""
+    if typed is None:
+        return None
+    if not float(typed).is_integer():
+        raise ConfigError(
+            f"{typed:g} is no expert; type a whole number, or -1 to switch none off",
+            code="lab-expert-whole",
+            found=f"{typed:g}",
+        )
+    return None if typed < 0 else int(typed)

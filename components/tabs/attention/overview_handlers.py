@@ -14,7 +14,7 @@ from components.model_choices import list_models
 from components.tabs.attention.drawer import Shown as Numbers
 from components.tabs.attention.drawer import draw_map, fill_drawer, names_of_heads
 from components.tabs.attention.handlers import HeadsHandlers
-from components.tabs.attention.overview_views import make_head_bars, subtract_common
+from components.tabs.attention.overview_views import is_same, make_head_bars, subtract_common
 from components.tabs.attention.reading import Reader, work_id
 from components.tabs.attention.views import Shown
 from components.text import locale_of
@@ -32,8 +32,9 @@ from explorer.attention_maps import AttentionMaps, compute_attention
 
 MOST_RANKED = 15
 READINGS = ("text", "random")
-ORDERS = ("highest", "lowest")
+ORDERS = ("largest", "smallest")
 PROGRESS_S = 0.5
+QUOTED = 24
 TEST_FILE = "tests/explorer/attention_lab/test_head_kinds.py"
 
 
@@ -246,9 +247,9 @@ class OverviewHandlers:
         scores = found[0] if len(found) == 1 else subtract_common(*found)
         is_share = question.kind in SHARES and not question.compares
         most = 1.0 if is_share else float(np.nan_to_num(np.abs(scores)).max())
-        by = -np.abs(scores) if question.order == "lowest" else np.abs(scores)
+        by = -np.abs(scores) if question.order == "smallest" else np.abs(scores)
         kept = np.where(np.abs(scores) >= question.least * most, by, np.nan)
-        ranked = rank_heads(kept, MOST_RANKED)
+        ranked = () if question.compares and is_same(scores) else rank_heads(kept, MOST_RANKED)
         rows, columns = names_of_heads(scores.shape)
         name = say(locale, f"attention.kind.{question.kind}")
         title = say(locale, "attention.kind_difference", kind=name) if question.compares else name
@@ -292,8 +293,14 @@ class OverviewHandlers:
         if np.isnan(found[0]).all():
             parts.append(say(locale, "attention.kind_nothing"))
         if question.compares:
-            names = [f"{source} · “{text[:24]}”" for source, text, _ in readings]
+            names = [f"{source} · “{_quote(text)}”" for source, text, _ in readings]
             parts.append(say(locale, "attention.compared", first=names[0], second=names[1]))
             if found[0].shape != found[1].shape:
                 parts.append(say(locale, "attention.compared_common"))
+            if is_same(subtract_common(*found)):
+                parts.append(say(locale, "attention.compared_same"))
         return " ".join(parts)
+
+
+def _quote(text: str) -> str:
+    return text if len(text) <= QUOTED else text[:QUOTED] + "…"

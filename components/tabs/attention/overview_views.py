@@ -11,6 +11,8 @@ from components.tabs.attention.views import Shown
 from explorer.attention_lab.head_kinds import RankedHead
 from explorer.attention_maps import AttentionMaps, compute_patterns
 
+LEAST_DIFFERENCE = 0.5e-4  # less than that is 0.0000 in the ranking
+
 
 def make_head_bars(
     ranked: Sequence[RankedHead], scores: NDArray[np.float64]
@@ -30,6 +32,12 @@ def subtract_common(first: NDArray[np.float64], second: NDArray[np.float64]) -> 
     """Of the layers and heads that both models have, the first less the second."""
     rows, columns = (min(a, b) for a, b in zip(first.shape, second.shape, strict=True))
     return first[:rows, :columns] - second[:rows, :columns]
+
+
+def is_same(differences: NDArray[np.float64]) -> bool:
+    """Whether all differences that there are would be shown as 0.0000."""
+    known = differences[~np.isnan(differences)]
+    return bool(known.size) and float(np.abs(known).max()) < LEAST_DIFFERENCE
 
 
 def make_row_arcs(shown: Shown, maps: AttentionMaps) -> dict[str, Any]:

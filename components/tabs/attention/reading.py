@@ -1,5 +1,6 @@
 """What the panels of the lab share: the model that the visitor chose, and live measurements."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,11 @@ def make_probability_bars(found: NextTokens, words: Words, locale: str) -> dict[
         ],
         "unit": "%",
     }
+
+
+def number_or_none(number: float) -> float | None:
+    """What stands for a number in JSON, which has no NaN."""
+    return number if math.isfinite(number) else None
 
 
 def say_share(share: float) -> str:

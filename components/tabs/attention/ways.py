@@ -33,6 +33,7 @@ from explorer.attention_lab.ways_timing import (
     measure_ways,
     read_way_source,
 )
+from explorer.errors import Stopped
 
 EXAMPLE_KEYS = tuple(f"attention.ways.example_{name}" for name in ("small", "long", "heads"))
 EXAMPLES = (
@@ -79,16 +80,27 @@ class WayHandlers:
         self._ctx = ctx
 
     def measure(self, request: gr.Request, settings: WaySettings) -> Iterator[tuple[Any, ...]]:
-        """Measure round by round; Stop leaves what is known."""
-        locale = locale_of(request)
+        """Measure round by round; Stop leaves what is known, and is said."""
+        locale, say = locale_of(request), self._ctx.words.say
+        rest = (gr.skip(),) * 5
         with self._ctx.stops.armed(work_id(request, "ways")) as switch:
             turn = partial(self._ctx.slots.turn, cancelled=switch.is_set)
-            for result in measure_ways(settings, turn=turn, stopped=switch.is_set):
-                yield self._view(result, settings, locale)
+            try:
+                for result in measure_ways(settings, turn=turn, stopped=switch.is_set):
+                    if result.measuring is None:
+                        yield self._view(result, settings, locale)
+                    else:
+                        yield self._progress(result, settings, locale), *rest
+            except Stopped:
+                if switch.superseded:  # a newer measurement writes into the same line
+                    raise
+                yield say(locale, "attention.ways.stopped"), *rest
 
-    def stop(self, request: gr.Request) -> None:
-        """Stop measuring."""
-        self._ctx.stops.stop(work_id(request, "ways"))
+    def stop(self, request: gr.Request) -> Any:
+        """Stop measuring; the page says so at once."""
+        if self._ctx.stops.stop(work_id(request, "ways")):
+            return self._ctx.words.say(locale_of(request), "attention.ways.stopped")
+        return gr.skip()
 
     def example(self, event: gr.EventData) -> tuple[Any, ...]:
         """Choose the sizes of an example."""
@@ -102,6 +114,16 @@ class WayHandlers:
         """Measure nine ways to compute the same attention, forward and backward, in seconds."""
         *_, last = measure_ways(settings, turn=self._ctx.slots.turn)
         return [vars(way) for way in last.ways]
+
+    def _progress(self, result: WaysResult, settings: WaySettings, locale: str) -> str:
+        say = self._ctx.words.say
+        return say(
+            locale,
+            "attention.ways.measuring",
+            way=say(locale, f"attention.ways.name.{result.measuring}"),
+            done=result.rounds,
+            rounds=settings.rounds,
+        )
 
     def _view(self, result: WaysResult, settings: WaySettings, locale: str) -> tuple[Any, ...]:
         say = self._ctx.words.say
@@ -225,8 +247,9 @@ def wire_panel(ctx: AppContext, head: TabHead, parts: Parts) -> None:
     options: dict[str, Any] = {"card": head.card, "words": ctx.words}
     form = parts.form.inputs
     measure = with_form(on.measure, WaySettings)
-    wire(parts.start.click, measure, form, parts.outputs(), **options)
-    wire(parts.stop.click, on.stop, [], [], queue=False, **options)
+    nothing = ("", None, None, *NO_DRAWER)
+    wire(parts.start.click, measure, form, parts.outputs(), nothing=nothing, **options)
+    wire(parts.stop.click, on.stop, [], [parts.said], queue=False, **options)
     wire(parts.examples.example, on.example, [], form, queue=False, **options)
     wire(parts.way.input, on.source, [parts.way], [parts.source], **options)
     expose(with_form(on.attention_ways, WaySettings), "attention_ways")

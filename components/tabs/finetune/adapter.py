@@ -42,6 +42,7 @@ class Parts:
 
     step: gr.Dropdown
     text: gr.Textbox
+    offered: gr.State
     strength: gr.Slider
     go: gr.Button
     said: gr.HTML
@@ -88,7 +89,9 @@ def build(ctx: AppContext) -> Parts:
             choices = build_bar_list(words, elem_id="finetune-adapter-choices")
             working = build_working(words, elem_id="finetune-adapter-working", formula=FORMULA)
     build_note(words, "finetune.look_for_adapter", elem_id="finetune-adapter-note")
-    return Parts(step, text, strength, go, said, choices_said, choices, states, working)
+    return Parts(
+        step, text, gr.State(""), strength, go, said, choices_said, choices, states, working
+    )
 
 
 def wire_panel(tune: TuningTab, parts: Parts) -> None:
@@ -99,8 +102,13 @@ def wire_panel(tune: TuningTab, parts: Parts) -> None:
         parts: What `build` gave.
     """
     on = AdapterHandlers(tune.ctx, tune.tunings)
-    offered = [parts.step, parts.text, parts.said]
-    tune.wire(tune.when_looked_at("adapter"), on.offer, [tune.choice.run, parts.text], offered)
+    offered = [parts.step, parts.text, parts.said, parts.offered]
+    tune.wire(
+        tune.when_looked_at("adapter"),
+        on.offer,
+        [tune.choice.run, parts.text, parts.offered],
+        offered,
+    )
     asked = [tune.choice.run, parts.step, parts.text, parts.strength, tune.ctx.owner]
     nothing = ["", "", None, None, None, None, None]
     for event in (parts.go.click, parts.text.submit, parts.strength.release):
@@ -127,9 +135,11 @@ class AdapterHandlers:
         self._ctx = ctx
         self._tunings = tunings
 
-    def offer(self, run: str | None, text: str, request: gr.Request) -> tuple[Any, ...]:
+    def offer(
+        self, run: str | None, text: str, offered: str, request: gr.Request
+    ) -> tuple[Any, ...]:
         """The checkpoints there are, and the first held-out question, where nothing was typed."""
-        return offer_question(self._ctx, self._tunings, run, text, request)
+        return offer_question(self._ctx, self._tunings, run, text, offered, request)
 
     def show(
         self,

@@ -166,15 +166,19 @@ class AnswerHandlers:
             example = Example(row=0, text=text, label=found.labels[0])
             scores = score_classes(found, [example], limit=tuning.row_limit, turn=turn)
             p = scores.probabilities[0]
+            n_tokens = len(loaded.tokenizer.encode(text))
             ids = loaded.tokenizer.encode(text)[: tuning.row_limit]
             weights = weigh_tokens(found, ids, int(p.argmax()), turn)
             units = units_of(loaded.tokenizer, ids)
         bars = [{"label": n, "value": float(x)} for n, x in zip(found.labels, p, strict=True)]
         chips = update_view(
-            value={"units": make_units(units), "more": 0, "total": len(ids)},
+            value={"units": make_units(units), "more": n_tokens - len(ids), "total": n_tokens},
             weights=sum_over_units(units, [max(0.0, float(w)) for w in weights]),
         )
         said = self._ctx.words.say(
             locale, "finetune.own_said", label=found.labels[int(p.argmax())], step=step
         )
+        if n_tokens > len(ids):
+            cut = self._ctx.words.say(locale, "finetune.own_cut", n=len(ids), all=n_tokens)
+            said = f"{said} {cut}"
         return said, gr.update(visible=True), {"bars": bars, "unit": "%", "max": 1}, chips, None

@@ -29,9 +29,11 @@ class ChangeHandlers:
         self._ctx = ctx
         self._tunings = tunings
 
-    def offer(self, run: str | None, text: str, request: gr.Request) -> tuple[Any, ...]:
+    def offer(
+        self, run: str | None, text: str, offered: str, request: gr.Request
+    ) -> tuple[Any, ...]:
         """The checkpoints there are, and the first held-out question, where nothing was typed."""
-        return offer_question(self._ctx, self._tunings, run, text, request)
+        return offer_question(self._ctx, self._tunings, run, text, offered, request)
 
     def show(
         self, run: str | None, step: int | None, text: str, owner: str | None, request: gr.Request

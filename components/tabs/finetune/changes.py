@@ -28,6 +28,7 @@ class Parts:
 
     step: gr.Dropdown
     text: gr.Textbox
+    offered: gr.State
     go: gr.Button
     open_base: gr.Button
     open_tuned: gr.Button
@@ -79,7 +80,7 @@ def build(ctx: AppContext) -> Parts:
     build_note(words, "finetune.look_for_changes", elem_id="finetune-change-note")
     opened = (open_base, open_tuned)
     views = (said, weights, attention_said, attention, lens)
-    return Parts(step, text, go, *opened, *views, working)
+    return Parts(step, text, gr.State(""), go, *opened, *views, working)
 
 
 def wire_panel(tune: TuningTab, parts: Parts) -> None:
@@ -90,8 +91,13 @@ def wire_panel(tune: TuningTab, parts: Parts) -> None:
         parts: What `build` gave.
     """
     on = ChangeHandlers(tune.ctx, tune.tunings)
-    offered = [parts.step, parts.text, parts.said]
-    tune.wire(tune.when_looked_at("changes"), on.offer, [tune.choice.run, parts.text], offered)
+    offered = [parts.step, parts.text, parts.said, parts.offered]
+    tune.wire(
+        tune.when_looked_at("changes"),
+        on.offer,
+        [tune.choice.run, parts.text, parts.offered],
+        offered,
+    )
     asked = [tune.choice.run, parts.step, parts.text, tune.ctx.owner]
     for event in (parts.go.click, parts.text.submit):
         tune.wire(event, on.show, asked, parts.outputs())

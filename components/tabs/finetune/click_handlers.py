@@ -54,9 +54,9 @@ class ClickHandlers:
         self._ctx = ctx
         self._tunings = tunings
 
-    def begin(self, request: gr.Request) -> tuple[Any, ...]:
-        """Another mode: from the beginning."""
-        return self._show(Clicks(), "", request)
+    def turn_to(self, mode: str, clicks: Clicks, request: gr.Request) -> tuple[Any, ...]:
+        """Another mode: another question; what was clicked in either stays."""
+        return self._show(replace(clicks, pair=None), mode, request)
 
     def ask(
         self,

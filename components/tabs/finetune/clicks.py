@@ -104,7 +104,8 @@ def wire_panel(tune: TuningTab, parts: Parts, rows: DataParts) -> None:
         (parts.neither, on.take_neither),
     ):
         tune.wire(button.click, handler, known, parts.outputs())
-    tune.wire(parts.mode.input, on.begin, [], parts.outputs(), queue=False)
+    known_clicks = [parts.mode, parts.clicks]
+    tune.wire(parts.mode.input, on.turn_to, known_clicks, parts.outputs(), queue=False)
     controls = rows.form.controls
     handed = [controls["data"], rows.typed, tune.panels]
     tune.wire(parts.train.click, on.hand_over, [parts.clicks], handed)

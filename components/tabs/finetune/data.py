@@ -65,6 +65,12 @@ class Parts:
         drawer = self.working
         return [*first, *views, self.duplicates, drawer.facts, drawer.table, drawer.exports]
 
+    @staticmethod
+    def nothing() -> list[Any]:
+        """What `outputs` show of data that cannot be read: controls as they are, no views."""
+        first, views = [gr.skip()] * 6, ["", "", "", None, None, None]
+        return [*first, *views, "", None, None, {"csv": None, "png": None, "python": None}]
+
 
 def build(ctx: AppContext) -> Parts:
     """Build the panel, without its events.
@@ -232,8 +238,9 @@ def wire_panel(tune: TuningTab, parts: Parts) -> None:
             parts.outputs(),
             trigger_mode="always_last",
             queue=False,
+            nothing=parts.nothing(),
         )
-    tune.wire(parts.upload.upload, show, parts.inputs, parts.outputs())
+    tune.wire(parts.upload.upload, show, parts.inputs, parts.outputs(), nothing=parts.nothing())
     tune.wire(parts.examples.example, on.example, [], [controls["data"]], queue=False)
     edited = [controls["data"], parts.typed]
     tune.wire(parts.edit.click, with_form(on.edit, DataSettings), parts.inputs, edited)

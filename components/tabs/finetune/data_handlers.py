@@ -69,6 +69,7 @@ class DataHandlers:
             "columns": dict(view.mapping.columns),
             "rows": view.n_rows,
             "parts": {name: len(part) for name, part in view.parts.items().items()},
+            "test_is_validation": view.parts.test_is_validation,
             "classes": {name: dict(found) for name, found in view.classes.items()},
             "problems": [[p.number, p.code, p.what] for p in view.examples.problems],
             "duplicates": [[d.row, d.training_row, d.part] for d in view.duplicates],
@@ -86,7 +87,7 @@ class DataHandlers:
         parts = view.parts.items()
         count = say(
             request,
-            "finetune.count",
+            "finetune.count_shared" if view.parts.test_is_validation else "finetune.count",
             name=view.name,
             rows=f"{view.n_rows:,}",
             usable=f"{len(view.examples.examples):,}",
@@ -102,18 +103,24 @@ class DataHandlers:
             n=len(view.duplicates),
             rows=", ".join(f"{d.row} = {d.training_row}" for d in view.duplicates[:5]),
         )
-        baseline = say(request, "finetune.baseline", share=f"{100 * view.baseline:.1f}")
         kind_named = say(request, f"finetune.data.kind.{kind}")
         return (
             count,
             say(request, "finetune.mapped", kind=kind_named, roles=roles),
-            baseline,
+            self._say_baseline(view, request),
             self._rows(view, request),
             self._problems(view, request),
             self._bars(view, request),
             twice,
             *self._drawer(view, settings, request),
         )
+
+    def _say_baseline(self, view: DataView, request: gr.Request) -> str:
+        """What a model has to beat; of one class alone there is nothing to learn."""
+        labels = view.examples.labels
+        if view.examples.kind == "classification" and len(labels) < 2:
+            return self._say(request, "finetune.one_class", found=", ".join(labels))
+        return self._say(request, "finetune.baseline", share=f"{100 * view.baseline:.1f}")
 
     def _rows(self, view: DataView, request: gr.Request) -> dict[str, Any]:
         kind = view.examples.kind

@@ -116,6 +116,7 @@ def wire_panel(tune: TuningTab, parts: Parts) -> None:
     server = parts.server
     tune.wire(server.find.click, on.find, [server.url, server.key], [server.model])
     asked = [tune.choice.run, tune.ctx.owner, *parts.inputs]
-    tune.wire(parts.go.click, on.show, asked, parts.outputs())
+    nothing = ["", *[gr.skip()] * 5]  # grades that were given stay
+    tune.wire(parts.go.click, on.show, asked, parts.outputs(), nothing=nothing)
     tune.wire(parts.stop.click, on.stop, [], [], queue=False)
     expose(on.judge, "finetune_judge")

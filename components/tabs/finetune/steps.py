@@ -64,21 +64,30 @@ def list_steps(
 
 
 def offer_question(
-    ctx: AppContext, tunings: TuningRuns, run: str | None, text: str, request: gr.Request
+    ctx: AppContext,
+    tunings: TuningRuns,
+    run: str | None,
+    text: str,
+    offered: str,
+    request: gr.Request,
 ) -> tuple[Any, ...]:
     """The checkpoints there are, the first held-out question where nothing was typed, and the name.
+
+    The question once more stands at the end, for the next call to know it.
 
     Args:
         ctx: The page's context.
         tunings: Knows the runs.
         run: The run that is looked at.
         text: What stands in the box for the question.
+        offered: The question that was offered last, which gives way to that of another run.
         request: Of the page.
     """
     steps, said = list_steps(ctx, tunings, run, request)
-    if run is None or text.strip():
-        return steps, gr.skip(), said
-    return steps, first_question(tunings, run), said
+    if run is None or (text.strip() and text != offered):
+        return steps, gr.skip(), said, offered
+    question = first_question(tunings, run)
+    return steps, question, said, question
 
 
 def chosen_step(tunings: TuningRuns, run: str | None, step: int | None) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from components.kit.line import build_line
 from components.kit.mask_rows import build_mask_rows
 from components.kit.working import Working, build_working
 from components.tabs.finetune.data import Parts as DataParts
-from components.tabs.finetune.train_handlers import FORMULAS, TrainHandlers
+from components.tabs.finetune.train_handlers import FORMULAS, REFILLED, TrainHandlers
 from components.tabs.finetune.tuning_tab import TuningTab
 from components.tabs.pretrain.live import Parts as LiveParts
 from components.tabs.pretrain.run_handlers import RunHandlers
@@ -38,7 +38,7 @@ class Parts:
     """Components of the panel."""
 
     form: Form
-    objective: gr.State
+    recommended: gr.State
     examples: gr.HTML
     what: gr.HTML
     base: gr.HTML
@@ -58,6 +58,12 @@ class Parts:
         controls = [self.form.controls[name] for name in (*FIRST, *LORA, "packing")]
         shown += [self.histogram, self.formula]
         return [*shown, *controls, drawer.facts, drawer.table, drawer.exports]
+
+    def nothing(self) -> list[Any]:
+        """What they show where the data cannot be read."""
+        views: list[Any] = ["", "", "", None, "", None, gr.skip()]
+        n_controls = len(self.outputs()) - len(views) - 3
+        return [*views, *[gr.skip()] * n_controls, None, None, None]
 
 
 def build(ctx: AppContext) -> Parts:
@@ -99,7 +105,7 @@ def build(ctx: AppContext) -> Parts:
     form = Form(TuningSetup, {name: controls[name] for name in vars(TuningSetup())})
     return Parts(
         form=form,
-        objective=gr.State(""),
+        recommended=gr.State(""),
         examples=examples,
         what=what,
         base=base,
@@ -131,12 +137,12 @@ def wire_panel(
         runs: Its handlers.
     """
     on = TrainHandlers(tune.ctx, tune.tunings, runs)
-    inputs = [tune.ctx.model_id, tune.ctx.owner, parts.objective, *rows.inputs, *parts.form.inputs]
+    inputs = [tune.ctx.model_id, tune.ctx.owner, *rows.inputs, *parts.form.inputs]
     refill = with_form(on.refill, DataSettings)
-    refilled = [parts.objective, *(parts.form.controls[n] for n in ("epochs", "learning_rate"))]
-    given = [parts.objective, *rows.inputs]
+    refilled = [parts.recommended, *(parts.form.controls[name] for name in REFILLED)]
+    given = [parts.recommended, *rows.inputs]
     opened = tune.wire(tune.tabs["train"].select, refill, given, refilled)
-    tune.wire(opened.then, on.plan, inputs, parts.outputs())
+    tune.wire(opened.then, on.plan, inputs, parts.outputs(), nothing=parts.nothing())
     # the model in the bar at the top is the base: another one there is another base here
     for event in (tune.ctx.model_id.change, *(c.input for c in parts.form.inputs)):
         tune.wire(
@@ -145,10 +151,11 @@ def wire_panel(
             inputs,
             parts.outputs(),
             trigger_mode="always_last",
+            nothing=parts.nothing(),
         )
     tried = [parts.form.controls["trains"], parts.form.controls["train_on"]]
     chosen = tune.wire(parts.examples.example, on.example, [], tried, queue=False)
-    tune.wire(chosen.then, on.plan, inputs, parts.outputs())
+    tune.wire(chosen.then, on.plan, inputs, parts.outputs(), nothing=parts.nothing())
     shown = [tune.panels, parts.status, *live.outputs(tune.choice)]
     tune.wire(parts.start.click, on.begin, inputs, shown)
     expose(on.start_run, "finetune_start")

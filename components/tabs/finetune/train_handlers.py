@@ -40,6 +40,8 @@ DATA_NAMES = tuple(field.name for field in dataclasses.fields(DataSettings))
 SETUP_NAMES = tuple(field.name for field in dataclasses.fields(TuningSetup))
 # "Try this": what is trained, and whether the question counts.
 EXAMPLES = (("last_block", "answer"), ("lora", "answer"), ("all", "everything"))
+# Fields whose values depend on the data.
+REFILLED = ("trains", "lora_targets", "epochs", "learning_rate", "batch_size")
 MOST_LENGTH_BARS = 8
 LARGE = 20_000_000  # parameters from which a run of the samples takes many minutes on two cores
 
@@ -47,8 +49,8 @@ LARGE = 20_000_000  # parameters from which a run of the samples takes many minu
 class TrainHandlers:
     """Handlers of the panel's events.
 
-    Inputs: model, visitor, objective, uploaded file, the request, the form of the data, the form of
-    the training.
+    Inputs: model, visitor, uploaded file, the request, the form of the data, the form of the
+    training.
 
     Args:
         ctx: The page's context.
@@ -65,19 +67,24 @@ class TrainHandlers:
         """What is trained, and on what."""
         return EXAMPLES[int(event._data["index"])]
 
-    def refill(self, objective: str, upload: str | None, settings: DataSettings) -> tuple[Any, ...]:
-        """Another kind of data: settings that work for its objective."""
-        found = self._tunings.data.view(settings, upload).objective
-        if found == objective:
-            return objective, gr.skip(), gr.skip()
-        setup = recommended_tuning(found)
-        return found, setup.epochs, setup.learning_rate
+    def refill(self, known: str, upload: str | None, settings: DataSettings) -> tuple[Any, ...]:
+        """Other data: settings that work for its kind and size, where these are others than known.
+
+        Returns:
+            What is now known, and values of `REFILLED`.
+        """
+        view = self._tunings.data.view(settings, upload)
+        setup = recommended_tuning(view.objective, len(view.parts.training))
+        values = [getattr(setup, name) for name in REFILLED]
+        recommended = f"{view.objective} {values}"
+        if recommended == known:
+            return known, *[gr.skip()] * len(values)
+        return recommended, *values
 
     def plan(
         self,
         model: str | None,
         owner: str | None,
-        _objective: str,
         upload: str | None,
         request: gr.Request,
         *values: Any,
@@ -129,7 +136,6 @@ class TrainHandlers:
         self,
         model: str | None,
         owner: str | None,
-        _objective: str,
         upload: str | None,
         request: gr.Request,
         *values: Any,
@@ -159,7 +165,7 @@ class TrainHandlers:
         named = {**settings, "data": data}
         chosen: DataSettings = read_form(DataSettings, named)
         view = self._tunings.data.view(chosen)
-        usual = dataclasses.asdict(recommended_tuning(view.objective))
+        usual = dataclasses.asdict(recommended_tuning(view.objective, len(view.parts.training)))
         setup = fit_setup(read_form(TuningSetup, {**usual, **settings}), view.objective)
         visitor = self._ctx.owner_of(None, request)
         source = self._ctx.source_of(model or None)
@@ -190,8 +196,8 @@ class TrainHandlers:
         }
 
     def _say_lengths(self, batch: BatchPreview, locale: str) -> str:
-        lengths = np.array(batch.lengths)
-        return self._ctx.words.say(
+        lengths, say = np.array(batch.lengths), self._ctx.words.say
+        said = say(
             locale,
             "finetune.lengths",
             median=int(np.median(lengths)),
@@ -200,6 +206,9 @@ class TrainHandlers:
             measured=len(lengths),
             padding=f"{100 * batch.padding:.0f}",
         )
+        if not batch.n_left_out:
+            return said
+        return f"{said} {say(locale, 'finetune.too_long', n=batch.n_left_out)}"
 
     def _histogram(self, batch: BatchPreview, locale: str) -> dict[str, Any]:
         names, counts = count_lengths(batch.lengths)

@@ -184,9 +184,10 @@ class RunHandlers:
         return self.visit("", None if run == gone else run, owner, request)
 
     def open_newest(self, run: str | None, owner: str | None, request: gr.Request) -> str:
-        """Open the newest checkpoint in every other tab."""
-        view = self._ctx.runs.view(run or "")
-        return self._ctx.runs.checkpoint_source(view.summary.id, view.summary.checkpoints[-1])
+        """Open the newest checkpoint, or the best one of a fine-tuning, in every other tab."""
+        summary = self._ctx.runs.view(run or "").summary
+        step = 0 if summary.offered_step is None else summary.offered_step
+        return self._ctx.runs.checkpoint_source(summary.id, step)
 
     def _act(
         self,

@@ -43,7 +43,7 @@ _LIVE_TEXTS = (
     *(f"{tile}_help" for tile in _TILES),
     *(f"{what}_{chart}" for what in ("chart", "line", "y") for chart in _CHARTS),
     *("chart", "axis", "axis_steps", "axis_tokens", "x_steps", "x_tokens", "no_points"),
-    *("line_training", "line_validation", "line_lowest", "log", "smooth", "csv", "zip"),
+    *("line_training", "line_validation", "line_lowest", "log", "smooth", "csv", "zip_step"),
     *("tensorboard", "tensorboard_help"),
     *("progress", "empty", "steps", "place", "per_second", "hours", "minutes", "seconds"),
     *("failed", "failed_tensor", "interrupted", "lost_steps", "loading", "lost_connection"),
@@ -129,7 +129,7 @@ def make_run_list(
                 "step": summary.step,
                 "n_steps": summary.n_steps,
                 "detail": _say_detail(words, locale, summary),
-                "validation": summary.validation_loss,
+                "validation": summary.told_loss,
             }
             for summary in summaries
         ],

@@ -9,8 +9,18 @@ from tests.components.attention.panel_calls import Store
 
 
 @pytest.fixture(scope="module")
-def ctx():
-    return build_page(Store(), Settings())[1]
+def page():
+    return build_page(Store(), Settings())
+
+
+@pytest.fixture(scope="module")
+def demo(page):
+    return page[0]
+
+
+@pytest.fixture(scope="module")
+def ctx(page):
+    return page[1]
 
 
 @pytest.fixture

@@ -31,6 +31,11 @@ def event(**data):
     return gr.EventData(None, data)
 
 
+def find_component(demo, elem_id):
+    """A component of the page."""
+    return next(block for block in demo.blocks.values() if block.elem_id == elem_id)
+
+
 def check_drawer(ctx, facts, table, exports):
     """The files exist, the CSV has the numbers of the table, the snippet names no lambda."""
     assert (ROOT / facts["file"]).exists()

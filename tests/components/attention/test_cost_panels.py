@@ -3,6 +3,7 @@
 import dataclasses
 from types import SimpleNamespace
 
+import gradio as gr
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ from explorer.attention_lab.variants import VariantSettings
 from explorer.attention_lab.ways_timing import WaySettings
 from explorer.errors import ConfigError
 from explorer.run_records import PrepareStep
-from tests.components.attention.panel_calls import MOE, TEXT, check_drawer
+from tests.components.attention.panel_calls import MOE, TEXT, check_drawer, find_component
 
 
 def test_nine_ways_are_measured(ctx, nobody):
@@ -109,12 +110,59 @@ def test_experts_are_shown_and_a_model_without_says_what_it_has(ctx, nobody):
     assert on.offer("", "moe", None, nobody).value == "moe"
     assert on.offer("", None, None, nobody).value == ""
     assert "Train a small one" in on.begin("", TEXT, None, None, None, nobody)[1]
-    _message, table, *drawer = on.measure(
+    said, _message, table, *drawer = on.measure(
         nobody, LayerSettings(d_model=32, d_expert=16, n_experts=5, n_tokens=7)
     )
+    assert said == ""
     assert table["cells"][0][0] == f"{5 * 3 * 32 * 16 + 32 * 5:,}"
     check_drawer(ctx, *drawer)
     assert "qwen3-30b-a3b" in on.published(nobody)["rows"]
+
+
+def test_the_load_is_shown_before_and_after_an_expert_is_off(ctx, nobody):
+    on = ExpertHandlers(ctx)
+    first = on.show("moe", TEXT, None, None, None, nobody)[4]["bars"]
+    assert not any("note" in bar for bar in first)
+    busy = int(np.argmax([bar["value"] for bar in first]))
+    said, *_, load, _bars, _facts, _table, _exports = on.show(
+        "moe", TEXT, None, busy, None, nobody
+    )[1:]
+    assert load["bars"][busy]["value"] == 0
+    assert load["bars"][busy]["note"] == f"was {100 * first[busy]['value']:.1f} %"
+    assert sum(bar["value"] for bar in load["bars"]) == pytest.approx(1)
+    assert said.startswith("Loss ")
+
+
+def test_an_expert_that_is_no_whole_number_is_refused(ctx, demo, nobody):
+    on = ExpertHandlers(ctx)
+    for typed in (1.5, -0.5):
+        with pytest.raises(ConfigError, match="type a whole number"):
+            on.show("moe", TEXT, None, typed, None, nobody)
+    assert find_component(demo, "lab-experts-off").preprocess(1.5) == 1.5
+
+
+def test_one_token_has_no_loss_with_experts_either(ctx, nobody):
+    said = ExpertHandlers(ctx).show("moe", "a", None, 1, None, nobody)[1]
+    assert said.startswith("One token has no next one")
+    assert "nan" not in said
+
+
+def test_more_experts_at_work_than_there_are_is_said(ctx, nobody):
+    sizes = LayerSettings(d_model=32, d_expert=16, n_experts=3, n_active=7, n_tokens=5)
+    said, *_ = ExpertHandlers(ctx).measure(nobody, sizes)
+    assert said == "There are only 3 experts, so 3 are at work and not 7."
+
+
+def test_nine_ways_say_what_they_measure_and_that_they_stopped(ctx, nobody):
+    on = WayHandlers(ctx)
+    assert on.stop(nobody) == gr.skip()
+    sizes = WaySettings(d_model=48, n_heads=6, n_tokens=7, batch=1, rounds=3)
+    steps = on.measure(nobody, sizes)
+    assert next(steps)[0] == "Measuring Heads in a list … 0 of 3 rounds are done."
+    assert on.stop(nobody) == "Stopped."
+    *_, last = steps
+    assert last[0] == "Stopped."
+    assert last[1:] == (gr.skip(),) * 5
 
 
 class Runs:

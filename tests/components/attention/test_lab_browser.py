@@ -150,3 +150,26 @@ def test_one_token_and_the_same_token_again_and_again(open_panel):
     box.fill("y")
     wait_text(page, "#lab-overview-said", "nothing to measure")
     assert page.locator("#attention-card .text").inner_text() == ""
+
+
+def test_nine_ways_say_how_far_they_are_and_stop_at_once(open_panel):
+    page = open_panel("ways")
+    for name, number in (("n_tokens", "512"), ("batch", "4"), ("rounds", "25")):
+        page.locator(f"#lab-ways-{name} input").first.fill(number)
+        page.keyboard.press("Tab")
+    page.locator("#lab-ways-start").click()
+    wait_text(page, "#lab-ways-said", "Measuring")
+    page.locator("#lab-ways-stop").click()
+    wait_text(page, "#lab-ways-said", "Stopped.")
+    assert page.locator("#attention-card .text").inner_text() == ""
+
+
+def test_after_an_error_no_old_result_stands_beside_the_new_question(open_panel):
+    page = open_panel("ablate")
+    wait_text(page, "#lab-ablate-said", "nats")
+    page.wait_for_selector("#lab-ablate-bars .row")
+    page.locator("#lab-ablate-changes input, #lab-ablate-changes textarea").fill("nonsense")
+    page.locator("#lab-ablate-run").click()
+    wait_text(page, "#attention-card", "is no change")
+    page.wait_for_selector("#lab-ablate-bars .row", state="detached")
+    assert page.locator("#lab-ablate-said").inner_text().strip() == ""

@@ -19,6 +19,7 @@ from explorer.attention_lab.by_hand import HandSettings, compute_by_hand
 from explorer.attention_lab.experts import LayerSettings
 from explorer.attention_lab.head_kinds import KINDS, compute_head_kinds
 from explorer.attention_lab.masks import MaskSettings
+from explorer.attention_lab.patching import PATCH_PAIRS
 from explorer.attention_lab.variants import VariantSettings
 from explorer.attention_lab.ways_timing import WaySettings
 from explorer.attention_maps import compute_attention
@@ -142,7 +143,7 @@ def shown(ctx, nobody):
     return heads, heads.text(Shown(), "1.4.7", TEXT, None, None, nobody)[-1]
 
 
-CONTROLS = ("induction", "text", "highest", 0, "", "")
+CONTROLS = ("induction", "text", "largest", 0, "", "")
 
 
 def overview(on, state, nobody, measured=None, **controls):
@@ -167,7 +168,7 @@ def test_the_overview_has_every_head_and_leads_to_it(ctx, nobody, shown):
         assert said
         check_drawer(ctx, *drawer)
     assert ctx.store.passes == 0  # the panel above had read the text
-    lowest = overview(on, state, nobody, measured, order="lowest", kind="distance", least=0.5)
+    lowest = overview(on, state, nobody, measured, order="smallest", kind="distance", least=0.5)
     values = [bar["value"] for bar in lowest[2]["bars"]]
     assert values == sorted(values)
     assert min(values) >= expected["distance"].max() / 2
@@ -214,6 +215,19 @@ def test_two_texts_and_two_models_are_compared(ctx, nobody, shown):
     np.testing.assert_allclose(found, first - third, atol=1e-5)
 
 
+def test_equal_readings_have_no_ranking_and_a_cut_text_says_so(ctx, nobody, shown):
+    heads, state = shown
+    on = OverviewHandlers(ctx, heads)
+    said, _map, bars, *_, measured = overview(on, state, nobody, kind="first", text=TEXT)
+    assert "No difference." in said
+    assert (bars["bars"], measured.places) == ([], ())
+    said, _map, bars, *_ = overview(on, state, nobody, kind="first", text="z" * 30)
+    assert f"“{TEXT}”" in said
+    assert f"“{'z' * 24}…”" in said
+    assert "No difference" not in said
+    assert bars["bars"]
+
+
 def test_a_pair_gives_the_weight_of_the_map(ctx, nobody, shown):
     heads, state = shown
     on = PairHandlers(ctx, heads)
@@ -256,3 +270,20 @@ def test_losses_before_and_after_are_said(ctx, nobody):
     *_, patched = on.patch("abcdefg", "abcdefz", None, None, nobody)
     assert ctx.routes.find(patched[1]["matrix"]).cells.shape == (2, 7)
     check_drawer(ctx, *patched[2:])
+
+
+def test_one_token_has_no_loss_and_the_page_says_so(ctx, nobody):
+    (said, *_), _ = AblateHandlers(ctx).change("a", "0.attn", None, None, nobody)
+    assert "nan" not in said
+    assert said.startswith("One token has no next one")
+    assert AblateHandlers(ctx).attention_ablate("a", "0.attn", nobody)["loss"] is None
+
+
+def test_a_click_adds_to_changes_that_were_typed_with_other_commas(ctx):
+    assert AblateHandlers(ctx).pick("0.attn；1.4", event(index=1, column=4)) == "0.attn, 1.4"
+
+
+def test_texts_to_patch_are_offered_until_some_are_typed(ctx, nobody):
+    on = AblateHandlers(ctx)
+    assert on.offer_pair(*PATCH_PAIRS[2], None, None, nobody) == PATCH_PAIRS[0]
+    assert on.offer_pair("mine", "yours", None, None, nobody) == (gr.skip(), gr.skip())

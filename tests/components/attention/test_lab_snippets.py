@@ -102,9 +102,9 @@ def drawers(sources):
             parse_stage("causal_contexts"), hand, "journey", False, NOBODY, HandSettings()
         )[5:8],
         "masks": masked[7:10],
-        "kinds": overview("induction", "text", "highest", 0, "", ""),
-        "random": overview("previous", "random", "highest", 0, "", ""),
-        "compared": overview("first", "text", "highest", 0, "Another text.", moe),
+        "kinds": overview("induction", "text", "largest", 0, "", ""),
+        "random": overview("previous", "random", "largest", 0, "", ""),
+        "compared": overview("first", "text", "largest", 0, "Another text.", moe),
         "pair": on_pair.pair(shown, 3, None, NOBODY)[3:],
         "rollout": on_pair.rollout(shown, None, NOBODY)[1:],
         "ablate": next(ablate.change(TEXT, "1.2, 0.ffn x 0.5", None, None, NOBODY))[3:],
@@ -124,7 +124,7 @@ def drawers(sources):
         "experts": experts.show(moe, TEXT, None, 1, None, NOBODY)[6:],
         "layers": experts.measure(
             NOBODY, LayerSettings(d_model=32, d_expert=16, n_experts=5, n_tokens=7)
-        )[2:],
+        )[3:],
     }
     return ctx, found
 

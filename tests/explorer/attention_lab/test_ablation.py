@@ -1,5 +1,8 @@
 """Ablation, scan and patching against whole passes with the same changes."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +14,12 @@ from explorer.attention_lab.ablation import (
     parse_changes,
     scan_heads,
 )
-from explorer.attention_lab.patching import compute_patching
+from explorer.attention_lab.patching import PATCH_PAIRS, choose_pair, compute_patching
 from explorer.errors import ConfigError, ContextError, Stopped
 from models import Trace
+from tests.explorer.attention_lab.conftest import LetterTokenizer
 
+ROOT = Path(__file__).parents[3]
 TEXT = "some text to read"
 
 
@@ -105,6 +110,38 @@ def test_changes_are_read_and_what_is_none_is_refused(llama):
             parse_changes(f"1.2 x {factor}")
     with pytest.raises(ConfigError, match="no head 6"):
         compute_ablation(llama, TEXT, parse_changes("0.6"))
+
+
+def test_a_chinese_keyboard_separates_changes_too():
+    expected = parse_changes("3.1, 5.ffn x 0.5, 0.attn")
+    for mark in "，；、\u3000;\n":
+        assert parse_changes(f"3.1{mark}5.ffn x 0.5{mark}0.attn") == expected
+    assert parse_changes("3.1、5.ffn\u3000×\u30000.5，\u30000.attn\u3000") == expected
+
+
+class WordTokenizer(LetterTokenizer):
+    """A word a token, but for one that is several."""
+
+    def _encode(self, text, special):
+        words = text.replace("John", "J o h n").split()
+        return [sum(word.encode()) % 97 for word in words]
+
+
+def test_the_pair_to_patch_has_equally_many_tokens_and_two_answers(llama):
+    assert choose_pair(llama) == PATCH_PAIRS[0]
+    words = WordTokenizer(name="words", vocab_size=97, special_tokens={})
+    chosen = choose_pair(replace(llama, tokenizer_or_error=words))
+    assert chosen in PATCH_PAIRS[1:]
+
+
+def test_the_starter_can_be_patched_between_the_pair_chosen_for_it():
+    from models import load_model
+
+    starter = load_model(ROOT / "assets" / "starter")
+    clean, corrupt = choose_pair(starter)
+    last = list(compute_patching(starter, clean, corrupt))[-1]
+    assert (last.answer, last.other) == (" Luke", " Ella")
+    assert np.isfinite(last.restored).all()
 
 
 def test_texts_that_do_not_fit_are_refused(llama):

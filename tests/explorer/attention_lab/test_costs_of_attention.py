@@ -226,6 +226,9 @@ def test_an_expert_that_is_off_is_not_chosen(moe):
     found = compute_experts(moe, TEXT, layer=0, expert=busy)
     assert found.loss != found.loss_without
     assert found.before != found.after
+    assert found.load[0, busy] > 0
+    assert found.load_without[0, busy] == 0
+    np.testing.assert_allclose(found.load_without.sum(1), 1)
     with pytest.raises(ConfigError, match="choose 0 to 4"):
         compute_experts(moe, TEXT, expert=5)
 

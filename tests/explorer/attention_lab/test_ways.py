@@ -1,5 +1,8 @@
 """The nine ways give the same numbers and gradients, and do not see the future."""
 
+from contextlib import contextmanager
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -10,6 +13,7 @@ from explorer.attention_lab.ways_timing import (
     WAY_NAMES,
     WaySettings,
     build_ways,
+    check_ways,
     draw_inputs,
     has_backward,
     measure_ways,
@@ -52,7 +56,7 @@ def test_all_ways_agree_forward_and_backward():
 
 
 def test_all_ways_have_the_same_number_of_parameters_to_train():
-    found = list(measure_ways(SMALL))
+    found = [result for result in measure_ways(SMALL) if result.measuring is None]
     assert [result.rounds for result in found] == [1, 2, 3]
     assert {way.n_parameters for way in found[-1].ways} == {4 * 48 * 48 + 48}
     assert all(way.largest_difference < 1e-5 for way in found[-1].ways)
@@ -77,3 +81,43 @@ def test_heads_that_do_not_divide_are_refused_and_a_run_can_be_stopped():
         build_ways(WaySettings(d_model=48, n_heads=7))
     with pytest.raises(Stopped):
         next(measure_ways(SMALL, stopped=lambda: True))
+
+
+def test_each_way_is_named_before_it_runs_and_has_a_turn_of_its_own():
+    told = []
+
+    @contextmanager
+    def turn():
+        told.append("turn")
+        yield
+
+    for result in measure_ways(SMALL, turn=turn):
+        told.append(result.measuring)
+    first_round = [entry for name in WAY_NAMES for entry in (name, "turn")]
+    assert told[: len(first_round)] == first_round
+    assert told.count("turn") == 9 * (SMALL.rounds + 1)
+
+
+def test_a_stop_ends_it_before_the_next_way_and_before_the_backward_pass():
+    for asked in range(1, 6):  # before way 1, in it, before way 2, in it, before way 3
+        answers = iter([False] * (asked - 1) + [True])
+        turns = []
+
+        @contextmanager
+        def turn(turns=turns):
+            turns.append("began")
+            yield
+
+        with pytest.raises(Stopped):
+            list(measure_ways(SMALL, turn=turn, stopped=lambda answers=answers: next(answers)))
+        assert len(turns) == asked // 2
+
+
+def test_sizes_whose_scores_fill_the_memory_are_refused():
+    largest = WaySettings(d_model=1_024, n_heads=32, n_tokens=1_024, batch=16, rounds=3)
+    with pytest.raises(ConfigError, match="lower the tokens to 541, or choose fewer rows") as found:
+        next(measure_ways(largest))
+    assert found.value.code == "lab-ways-memory"
+    check_ways(replace(largest, n_tokens=found.value.facts["fitting"]))
+    with pytest.raises(ConfigError):
+        check_ways(replace(largest, n_tokens=found.value.facts["fitting"] + 1))

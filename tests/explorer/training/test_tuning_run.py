@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from explorer.datasets.examples import Example, Prompt
 from explorer.datasets.splits import Parts
 from explorer.errors import DataError
 from explorer.training.events import Evaluated, Failed, Finished, Sampled, Saved, Scored
@@ -16,47 +15,13 @@ from explorer.training.new_tuning import make_tuning_run
 from explorer.training.objectives.classification import collate_texts
 from explorer.training.run_folder import RunFolder
 from explorer.training.tuning_setup import TuningSetup
-from models.initialise import build_decoder
 from models.loading import load_model
 from models.lora_files import load_adapter
-from models.saving import save_model
-from models.tokenizers.bpe_trainer import train_bpe
-from tests.explorer.training.run_cases import TEXT, tiny_model
+from tests.explorer.training.tuning_cases import draw_parts
 
 SETUP = TuningSetup(
     template="phi3", epochs=2.0, batch_size=3, learning_rate=3e-3, row_limit=64, lora_rank=3
 )
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("base")
-    tokenizer = train_bpe(TEXT, vocab_size=280, special_tokens=("<|endoftext|>",)).to_tokenizer(
-        "tiny"
-    )
-    config = replace(tiny_model(tokenizer.vocab_size, dropout=0.0), context_length=96)
-    model = build_decoder(config, torch.Generator().manual_seed(1))
-    save_model(folder, model, tokenizer=tokenizer)
-    return folder
-
-
-def draw_parts(n: int = 12) -> Parts:
-    examples = [
-        Example(
-            row=i,
-            text=f"Ada has {'red' if i % 2 else 'blue'} {i}",
-            label="red" if i % 2 else "blue",
-            prompt=Prompt(instruction=f"Who has {i}?"),
-            answer=f"Ada has {i}.",
-            rejected=f"Not {i}!",
-        )
-        for i in range(n)
-    ]
-    return Parts(
-        training=tuple(examples[: n - 6]),
-        validation=tuple(examples[n - 6 : n - 3]),
-        test=tuple(examples[n - 3 :]),
-    )
 
 
 def make(runs: Path, base: Path, objective: str, **changes: object) -> RunFolder:
