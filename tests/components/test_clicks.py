@@ -1,14 +1,20 @@
 """Two answers of which a person takes the better one: they differ where the model lets them."""
 
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import pytest
 
-from components.tabs.finetune.click_handlers import Clicks, _note
+from components.tabs.finetune.click_handlers import ClickHandlers, Clicks, _note
+from components.text import load_words
 from explorer import clicks
 from explorer.clicks import OWN_TEMPERATURES, AnswerPair, ask_twice, count_wins, make_preference
 from explorer.datasets.examples import Example, Prompt
+from explorer.errors import JobError
 from explorer.training.tuning_config import TuningConfig
 
 EXAMPLE = Example(row=1, prompt=Prompt(instruction="Who?"), answer="Ada")
@@ -50,6 +56,35 @@ def test_of_two_equal_answers_neither_wins_and_nothing_is_learned() -> None:
     other = AnswerPair(prompt="q", left="a", right="b", tuned="left")
     after = _note(Clicks(pair=other), "right")
     assert (after.taken, after.shown) == ((False,), (("q", "b", "a"),))
+
+
+class Tunings:
+    """Two runs with two held-out questions each."""
+
+    def examples(self, _run: str) -> tuple[Example, ...]:
+        return (EXAMPLE, EXAMPLE)
+
+    def objective(self, _run: str) -> str:
+        return "sft"
+
+
+def test_each_question_is_judged_once_and_another_run_begins_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ctx: Any = SimpleNamespace(owner_of=lambda _owner, _request: "me", words=load_words())
+    on = ClickHandlers(ctx, Tunings())  # type: ignore[arg-type]
+    pair = AnswerPair(prompt="q", left="a", right="b", tuned="left")
+    monkeypatch.setattr(on, "_answer_pair", lambda *_: pair)
+    asked = partial(on.ask, "blind", owner=None, model=None, request=gr.Request())
+    clicks = asked(run="one", clicks=Clicks())[-1]
+    clicks = asked(run="one", clicks=_note(clicks, "left"))[-1]
+    with pytest.raises(JobError) as error:
+        asked(run="one", clicks=_note(clicks, "left"))
+    assert error.value.code == "tune-clicks-done"
+    other = asked(run="two", clicks=_note(clicks, "left"))[-1]
+    assert (other.taken, other.n_blind, other.n_asked) == ((), 1, 0)
+    turned = on.turn_to("own", replace(other, rows=("{}",)), gr.Request())[-1]
+    assert (turned.rows, turned.pair) == (("{}",), None)
 
 
 def test_clicks_become_rows_and_a_win_rate() -> None:

@@ -15,6 +15,7 @@ from explorer.clicks import (
     count_wins,
     make_preference,
 )
+from explorer.datasets.examples import Example
 from explorer.errors import JobError
 from explorer.training.tuning_config import TuningConfig
 from explorer.tuning_data import TYPED, DataSettings
@@ -28,14 +29,18 @@ class Clicks:
     """What was taken so far.
 
     Args:
-        n_asked: Questions asked.
+        run: Whose answers are judged; of another run the wins begin anew.
+        n_asked: Questions asked for preferences.
+        n_blind: Questions of the test part that were asked for wins.
         pair: The one that is open.
         rows: Preferences, one line of JSON each.
         taken: Whether the tuned model's answer was taken.
         shown: Question and both answers of what was taken, for the table.
     """
 
+    run: str | None = None
     n_asked: int = 0
+    n_blind: int = 0
     pair: AnswerPair | None = None
     rows: tuple[str, ...] = ()
     taken: tuple[bool, ...] = ()
@@ -69,6 +74,8 @@ class ClickHandlers:
     ) -> tuple[Any, ...]:
         """The next question, answered twice."""
         visitor = self._ctx.owner_of(owner, request)
+        if clicks.run != run:
+            clicks = replace(clicks, run=run, taken=(), n_blind=0)
         if run is None and mode == "own":
             pair = self._ask_open(model, visitor, clicks.n_asked)
         elif run is None:
@@ -78,8 +85,14 @@ class ClickHandlers:
                 "a classifier writes no answers; choose another run", code="tune-no-answers"
             )
         else:
-            pair = self._ask(mode, run, visitor, clicks.n_asked)
-        clicks = replace(clicks, pair=pair, n_asked=clicks.n_asked + 1)
+            pair = self._ask(mode, run, visitor, clicks)
+        is_blind = mode == "blind"
+        clicks = replace(
+            clicks,
+            pair=pair,
+            n_asked=clicks.n_asked + (not is_blind),
+            n_blind=clicks.n_blind + is_blind,
+        )
         return self._show(clicks, mode, request)
 
     def take_left(
@@ -131,9 +144,22 @@ class ClickHandlers:
         """The clicks as a data set to train on."""
         return TYPED, "\n".join(clicks.rows), gr.Tabs(selected="data")
 
-    def _ask(self, mode: str, run: str, visitor: str, number: int) -> AnswerPair:
+    def _ask(self, mode: str, run: str, visitor: str, clicks: Clicks) -> AnswerPair:
         examples = self._tunings.examples(run)
+        if mode == "blind" and clicks.n_blind >= len(examples):
+            raise JobError(
+                f"all {len(examples)} questions of the test part were asked; asking them again "
+                "would only make the interval look narrower than it is",
+                code="tune-clicks-done",
+                n=len(examples),
+            )
+        number = clicks.n_blind if mode == "blind" else clicks.n_asked
         example = examples[number % len(examples)]
+        return self._answer_pair(mode, run, visitor, example, number)
+
+    def _answer_pair(
+        self, mode: str, run: str, visitor: str, example: Example, number: int
+    ) -> AnswerPair:
         tuning, store, turn = self._tunings.tuning(run), self._ctx.store, self._ctx.slots.turn
         source = self._ctx.runs.checkpoint_source(run, self._tunings.best_step(run))
         with store.lease(source, visitor) as tuned:
