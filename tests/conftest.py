@@ -57,6 +57,12 @@ def home_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def usual_environment():
+    """Environment for a program whose memory is measured: as the app has it, with all cores."""
+    return {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+
+
+@pytest.fixture(scope="session")
 def golden_folder():
     """Folder with the recorded checkpoints and logits of every family."""
     return GOLDEN

@@ -64,8 +64,8 @@ def _say_outside(value: float, low: float, high: float) -> tuple[str, str]:
     # read anew: an updated component is built again from what its class takes, and this is rare
     say, locale = load_words().say, locale_of(LocalContext.request.get(None))
     ends = {"low": _name_end(low), "high": _name_end(high)}
-    text = say(locale, "kit.number.outside", value=f"{value:g}", **ends)
-    return say(locale, "kit.number.title"), text
+    text = say(locale, "shell.number_outside", value=f"{value:g}", **ends)
+    return say(locale, "shell.number_title"), text
 
 
 def _name_end(value: float) -> str:

@@ -48,7 +48,7 @@ CLASS_NAMES = (
     "Flex",
 )
 WAYS_FILE = Path(__file__).with_name("ways.py")
-MOST_SCORE_BYTES = 600 * 10**6  # of all rows and heads; some ways keep them several times
+MOST_SCORE_BYTES = 300 * 10**6  # of all rows and heads; some ways keep them several times
 SCORE_BYTES = 4
 SLOW_S = 0.5
 

@@ -37,9 +37,10 @@ print(json.dumps({"before": before, "rounds": rounds}))
     ("source", "n_bytes"),
     [("smollm2-135m-instruct", 538_060_032), ("smollm2-135m-instruct#int8", 135_439_104)],
 )
-def test_unloading_gives_the_memory_back(smollm2_file, source, n_bytes):
+def test_unloading_gives_the_memory_back(smollm2_file, usual_environment, source, n_bytes):
     run = [sys.executable, "-c", PROGRAM, source]
-    found = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+    done = subprocess.run(run, check=True, capture_output=True, text=True, env=usual_environment)
+    found = json.loads(done.stdout)
     print(found)
     first = found["rounds"][0]
     assert first["loaded"] - found["before"] > 0.9 * n_bytes

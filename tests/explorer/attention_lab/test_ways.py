@@ -115,7 +115,7 @@ def test_a_stop_ends_it_before_the_next_way_and_before_the_backward_pass():
 
 def test_sizes_whose_scores_fill_the_memory_are_refused():
     largest = WaySettings(d_model=1_024, n_heads=32, n_tokens=1_024, batch=16, rounds=3)
-    with pytest.raises(ConfigError, match="lower the tokens to 541, or choose fewer rows") as found:
+    with pytest.raises(ConfigError, match="lower the tokens to 382, or choose fewer rows") as found:
         next(measure_ways(largest))
     assert found.value.code == "lab-ways-memory"
     check_ways(replace(largest, n_tokens=found.value.facts["fitting"]))
