@@ -308,6 +308,12 @@ def _unknown_family(found: str, kind: object) -> ConfigError:
         for family in FAMILIES
         if family.model_types
     )
+    if kind is None:
+        return ConfigError(
+            f"the configuration has no model_type, which says how it is read; known are {known}",
+            code="family-missing",
+            known=known,
+        )
     return ConfigError(
         f"{found}, which is not one that Glassbox knows; known are {known}",
         code="family-unknown",

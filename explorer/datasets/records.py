@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from explorer.datasets.text import read_bytes, read_text
+from explorer.datasets.text import check_size, read_bytes, read_text
 from explorer.errors import DataError
 
 Quotes = Literal["auto", "text", "csv"]
 PARQUET_MARK = b"PAR1"
-MOST_ROWS = 1_000_000
+MOST_PACKED = 4  # a Parquet file is compressed: it may hold so many times the bytes of a plain one
 # Names that a column of a data set has; a first line without any of them is no heading.
 KNOWN_COLUMNS = frozenset(
     (
@@ -281,20 +281,18 @@ def _name_columns(found: Sequence[str]) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------------------------------- Parquet
 def _read_parquet(source: Path | bytes, name: str, max_bytes: int) -> RecordTable:
+    from pyarrow import parquet
+
     content = source if isinstance(source, bytes) else read_bytes(source, max_bytes, name)
+    check_size(len(content), max_bytes, name)
     try:
-        from pyarrow import parquet
-    except ImportError:
-        raise DataError(
-            f"{name} is a Parquet file, which needs the package pyarrow; run pip install pyarrow, "
-            "or save it as CSV or JSON lines",
-            code="data-no-parquet",
-            name=name,
-        ) from None
-    if len(content) > max_bytes:
-        read_text(content, max_bytes=max_bytes, name=name)  # says it as for every other file
-    try:
-        table = parquet.read_table(io.BytesIO(content))
+        file = parquet.ParquetFile(io.BytesIO(content))
+        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
+        unpacked = sum(group.total_byte_size for group in groups)
+        check_size(unpacked, MOST_PACKED * max_bytes, name)
+        table = file.read()
+    except DataError:
+        raise
     except Exception as error:  # pyarrow's errors have no base of their own
         raise DataError(
             f"{name} is a damaged Parquet file ({error}); save it again",

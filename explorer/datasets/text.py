@@ -51,7 +51,7 @@ def read_text(source: Path | bytes, *, max_bytes: int, name: str | None = None) 
     """
     called = name or (source.name if isinstance(source, Path) else "text")
     content = read_bytes(source, max_bytes, called) if isinstance(source, Path) else source
-    _check_size(len(content), max_bytes, called)
+    check_size(len(content), max_bytes, called)
     text = _decode(content, called)
     if not text.strip():
         raise DataError(
@@ -155,7 +155,7 @@ def read_bytes(path: Path, max_bytes: int, name: str) -> bytes:
         DataError: It is missing or too large.
     """
     try:
-        _check_size(path.stat().st_size, max_bytes, name)
+        check_size(path.stat().st_size, max_bytes, name)
         with path.open("rb") as file:
             return file.read(max_bytes + 1)  # no more, even if it grew or its size was not known
     except OSError as problem:
@@ -167,7 +167,17 @@ def read_bytes(path: Path, max_bytes: int, name: str) -> bytes:
         ) from problem
 
 
-def _check_size(n_bytes: int, max_bytes: int, name: str) -> None:
+def check_size(n_bytes: int, max_bytes: int, name: str) -> None:
+    """Refuse what is too large.
+
+    Args:
+        n_bytes: Its size.
+        max_bytes: The most that is taken.
+        name: What to call it in errors.
+
+    Raises:
+        DataError: It is larger.
+    """
     if n_bytes > max_bytes:
         raise DataError(
             f"{name} has {say_bytes(n_bytes)}, and {say_bytes(max_bytes)} are taken at most; "

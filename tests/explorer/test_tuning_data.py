@@ -1,10 +1,14 @@
 """Data sets: how files are read, divided and checked; bad input is told by its row."""
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from explorer.datasets.examples import ColumnMapping, Example, guess_mapping, read_examples
 from explorer.datasets.records import RecordTable, read_records
@@ -148,6 +152,37 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
         with pytest.raises(DataError) as error:
             read_records(path, name="big", max_bytes=LIMIT)
         assert error.value.code == "data-too-large"
+
+
+def packed(columns: dict[str, list[Any]]) -> bytes:
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns), file)
+    return file.getvalue()
+
+
+def test_parquet_is_read_with_its_lists_of_messages() -> None:
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]
+    found = read(packed({"messages": [said, said[:1]]}))
+    assert found.rows[0] == (said,)
+    mapping = guess_mapping(found)
+    assert mapping is not None
+    examples = read_examples(found, mapping)
+    assert [(e.prompt.instruction, e.answer) for e in examples.examples] == [("hi", "ho")]
+    assert [(p.number, p.code) for p in examples.problems] == [(2, "no_answer")]
+    table = read(packed({"label": [1, 0, None], "text": ["a", "b", "c"]}))
+    mapping = guess_mapping(table)
+    assert mapping is not None
+    examples = read_examples(table, mapping)
+    assert [(e.label, e.text) for e in examples.examples] == [("1", "a"), ("0", "b")]
+    assert [p.number for p in examples.problems] == [3]
+
+
+def test_parquet_that_is_cut_or_unpacks_to_too_much_is_refused() -> None:
+    whole = packed({"label": ["a", "b"], "text": ["x", "y"]})
+    assert code_of(whole[: len(whole) // 2]) == "data-not-table"
+    bomb = packed({"label": ["a"] * 100, "text": [f"{i}{'so ' * 20_000}" for i in range(100)]})
+    assert len(bomb) < LIMIT
+    assert code_of(bomb) == "data-too-large"
 
 
 def test_an_emoji_is_a_row_and_ten_rows_are_enough() -> None:

@@ -217,3 +217,10 @@ def test_an_unknown_family_lists_the_known():
         find_family({"model_type": "mamba"})
     with pytest.raises(ConfigError, match=r"'rwkv'.*Llama"):
         find_gguf_family("rwkv")
+
+
+def test_a_configuration_of_no_kind_says_what_is_missing():
+    for values in ({}, {"model_type": None, "hidden_size": 8}):
+        with pytest.raises(ConfigError, match=r"no model_type.*Llama.*llama") as error:
+            find_family(values)
+        assert error.value.code == "family-missing"
