@@ -22,12 +22,17 @@ LONG_MS = 120_000  # only ever waited for when something is broken
 
 
 @pytest.fixture(scope="module")
-def url(smollm2_file) -> Iterator[str]:
-    """The app, started as the README says, with no way to the network."""
+def url(smollm2_file, tmp_path_factory) -> Iterator[str]:
+    """The app, started as the README says, with no way to the network.
+
+    Its home is new: the page goes on with the conversation that was changed last, and what other
+    tests have said would stand before its first question.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    home = str(tmp_path_factory.mktemp("e2e"))
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "GLASSBOX_HOME": home}
     command = [sys.executable, "app.py", "--port", str(port)]
     app = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}/"
