@@ -9,8 +9,8 @@ choice also `<prefix>.<field>.<choice>`); no field name is typed twice. What the
 checked here again: anybody can send anything.
 
     metadata                          control                    a value that does not fit
-    least, most, step                 slider, or a box           refused on the page; of a
-                                                                 program moved into the range
+    least, most, step                 slider, or a box           moved into the range with a word;
+                                                                 a box refuses it on the page
     choices (and `dial`)              list, or buttons in a row  passed on: who uses it refuses it
     choices, `as_named`               the same; a choice without words of its own is a name
     text                              line of text               -

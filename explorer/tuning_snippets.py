@@ -115,25 +115,23 @@ def make_change_snippet(run: str, step: int, base: str) -> str:
     )
 
 
-def make_adapter_snippet(run: str, step: int) -> str:
-    """Puts the adapter of a checkpoint beside its base, merges it and takes it out again."""
+def make_adapter_snippet(run: str, step: int, text: str, strength: float) -> str:
+    """Reads a text with the adapter of a checkpoint beside, merged and taken out again."""
     return (
-        "import torch\n\n"
+        "from contextlib import nullcontext\n\n"
         "from explorer.home import find_home_folder\n"
         "from explorer.training.run_folder import RunFolder\n"
-        "from models import load_model\n"
-        "from models.lora import merge_lora, unmerge_lora\n"
-        "from models.lora_files import load_adapter\n\n"
+        "from explorer.tuning_adapter import inspect_adapter\n"
+        "from models import load_model\n\n"
         f'run = RunFolder(find_home_folder() / "runs" / "{run}")\n'
-        "loaded = load_model(run.initial_folder)  # the model that the run began from\n"
-        'ids = torch.tensor([loaded.tokenizer.encode("Ada has")])\n'
-        "base = loaded.model(ids)\n"
-        f'load_adapter(run.checkpoint({step}) / "adapter", loaded.model)\n'
-        "beside = loaded.model(ids)\n"
-        "merge_lora(loaded.model)\n"
-        "merged = loaded.model(ids)\n"
-        "unmerge_lora(loaded.model)\n"
-        "print((beside - base).abs().max(), (merged - beside).abs().max())\n"
+        f"folder, tuning = run.checkpoint({step}), run.read_config().tuning\n"
+        "base, tuned = load_model(run.initial_folder), load_model(folder)\n"
+        "found = inspect_adapter(\n"
+        f"    base, tuned, folder, tuning, {text!r}, strength={strength}, turn=nullcontext\n"
+        ")\n"
+        "for state in found.states:\n"
+        "    print(state.name, state.n_numbers, *map(state.distance, found.states[:2]))\n"
+        "print(found.choices)\n"
     )
 
 

@@ -26,6 +26,11 @@ from explorer.training.tuning_setup import TuningSetup
 from explorer.tuning_data import DataSettings
 from explorer.tuning_runs import TuningRuns
 from explorer.tuning_scores import measure_answers
+from explorer.tuning_snippets import (
+    make_adapter_snippet,
+    make_change_snippet,
+    make_pair_snippet,
+)
 from models.initialise import build_decoder
 from models.loading import load_model
 from models.lora_files import load_adapter
@@ -68,7 +73,9 @@ def page(tmp_path_factory):
     url = launch_page(
         demo, ctx, Endpoint("127.0.0.1", 0), server_port=None, prevent_thread_lock=True, quiet=True
     )
-    yield Client(url, verbose=False), made, tunings, base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLASSBOX_HOME", str(home))
+        yield Client(url, verbose=False), made, tunings, base
     demo.close(verbose=False)
 
 
@@ -152,6 +159,33 @@ def test_an_adapter_is_merged_taken_apart_and_saved_alone(page, tmp_path) -> Non
             client.predict(made[other], 0, "Ada", 1.0, api_name="/finetune_adapter")
         refused = httpx.get(f"{client.src}glassbox/run/{made[other]}/step-{step}/adapter.zip")
         assert refused.status_code == 404
+
+
+def test_snippets_print_the_numbers_of_their_panels(page, capsys) -> None:
+    client, made, tunings, _ = page
+
+    def run(snippet: str) -> list[str]:
+        capsys.readouterr()
+        exec(compile(snippet, "snippet", "exec"), {})  # noqa: S102
+        return capsys.readouterr().out.split("\n")
+
+    sft, step = made["sft"], tunings.best_step(made["sft"])
+    found = client.predict(sft, step, "Ada has", 0.5, api_name="/finetune_adapter")
+    printed = run(make_adapter_snippet(sft, step, "Ada has", 0.5))
+    for line, (name, state) in zip(printed, found["states"].items(), strict=False):
+        assert line.split()[:2] == [name, str(state["n_numbers"])]
+        distances = [float(x) for x in line.split()[2:]]
+        wanted = [state["from_base"], state["from_beside"]]
+        assert distances == pytest.approx(wanted, rel=1e-4, abs=1e-5)
+    assert all(repr(token) in printed[4] for token in found["choices"])
+    changed = client.predict(sft, step, "Ada has", api_name="/finetune_changes")
+    *_, total, _ = run(make_change_snippet(sft, step, "base"))
+    assert float(total) == pytest.approx(changed["total"], rel=1e-5)
+    pair, at = made["preference"], tunings.best_step(made["preference"])
+    read = client.predict(pair, at, 1, api_name="/finetune_pair")
+    sums = [float(line.split()[-1]) for line in run(make_pair_snippet(pair, at, 1)) if "]" in line]
+    wanted = [sum(read[side]["tuned"]) for side in ("chosen", "rejected")]
+    assert sums == pytest.approx(wanted, rel=1e-4)
 
 
 def test_the_loss_of_a_row_is_no_perplexity(page) -> None:

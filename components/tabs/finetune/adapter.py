@@ -154,7 +154,9 @@ class AdapterHandlers:
         run, step = chosen_step(self._tunings, run, step)
         visitor, say = self._ctx.owner_of(owner, request), self._ctx.words.say
         locale = locale_of(request)
+        text = text or first_question(self._tunings, run)
         report = self._inspect(run, step, text, strength, visitor)
+        python = make_adapter_snippet(run, step, text, strength)
         bars = [{"label": name, "value": share} for name, share in report.choices]
         return (
             say(
@@ -170,7 +172,7 @@ class AdapterHandlers:
             say(locale, "finetune.adapter_next", strength=f"{strength:g}"),
             {"bars": bars, "unit": "%", "max": 1},
             self._states(report, locale),
-            *self._drawer(run, step, report, locale),
+            *self._drawer(run, step, report, python, locale),
         )
 
     def adapter(
@@ -235,7 +237,7 @@ class AdapterHandlers:
         }
 
     def _drawer(
-        self, run: str, step: int, report: AdapterReport, locale: str
+        self, run: str, step: int, report: AdapterReport, python: str, locale: str
     ) -> tuple[Any, Any, Any]:
         say = self._ctx.words.say
         base, beside = report.states[:2]
@@ -263,5 +265,4 @@ class AdapterHandlers:
             "path": f"run/{run}/step-{step}/adapter.zip",
             "words": say(locale, "finetune.adapter_save"),
         }
-        python = make_adapter_snippet(run, step)
         return facts, table, {"csv": matrix, "png": None, "python": python, "file": link}
