@@ -24,9 +24,15 @@ def make_empty_view(words: Words, locale: str) -> PillView:
 
 
 def make_ready_view(words: Words, locale: str, summary: ModelSummary) -> PillView:
-    """Describe the open model: name, family, parameters, number format and bytes, origin."""
+    """Describe the open model: name, family, parameters, number format and bytes, origin.
+
+    Of an adapter the bytes are its own, then those that it shares with its base.
+    """
     origin = words.say(locale, f"shell.origin_{summary.origin.replace(' ', '_')}")
     memory = f"{short_dtype(summary.dtype)} {short_bytes(summary.n_bytes)}"
+    if summary.base_name:
+        base = {"base": summary.base_name, "bytes": short_bytes(summary.n_base_bytes)}
+        memory += " " + words.say(locale, "shell.pill_on_base", **base)
     detail = (summary.family, short_count(summary.n_parameters), memory, origin)
     return {
         "state": "ready",

@@ -7,12 +7,13 @@ memory is still shared with nobody (see `ownership`).
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from explorer.errors import SourceError
+from explorer.errors import JobError, SourceError
 from explorer.home import find_home_folder
 from explorer.number_formats import split_dtype
-from explorer.training.run_folder import RUN_ID, RUNS_FOLDER, RunFolder
+from explorer.training.run_folder import ADAPTER_FOLDER, RUN_ID, RUNS_FOLDER, RunFolder
 from explorer.training.translation_config import TRANSLATOR_FILE
 
 RUN_PREFIX = "run:"
@@ -61,6 +62,55 @@ def find_checkpoint(runs: Path, source: str) -> Path:
             source=f"{run.title} @ {step}",
         )
     return folder
+
+
+@dataclass(frozen=True)
+class AdapterPlace:
+    """A checkpoint that is a small adapter on a model that is there already.
+
+    Args:
+        base: Source of that model.
+        folder: The adapter, in PEFT's layout.
+    """
+
+    base: str
+    folder: Path
+
+
+def find_adapter(runs: Path, source: str) -> AdapterPlace | None:
+    """The adapter of a checkpoint and its base.
+
+    Args:
+        runs: Where runs are kept.
+        source: `run:ID@STEP`.
+
+    Returns:
+        None where the checkpoint has no adapter of its own, or where configurations that were
+        changed by hand make a model the base of itself.
+
+    Raises:
+        SourceError: There is no such run or checkpoint.
+    """
+    folder = find_checkpoint(runs, source) / ADAPTER_FOLDER
+    base = _base_of(runs, source)
+    if base is None or not folder.is_dir():
+        return None
+    seen, earlier = {source}, _base_of(runs, source)
+    while earlier is not None:
+        if earlier in seen:
+            return None
+        seen.add(earlier)
+        earlier = _base_of(runs, earlier)
+    return AdapterPlace(base, folder)
+
+
+def _base_of(runs: Path, source: str) -> str | None:
+    run = run_of(source)
+    try:
+        tuning = RunFolder(runs / run).read_config().tuning if run else None
+    except JobError:
+        return None
+    return None if tuning is None else tuning.base
 
 
 def find_own_checkpoint(source: str) -> Path:

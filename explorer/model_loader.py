@@ -5,6 +5,7 @@ models shown without torch.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer.checkpoint_sources import RUN_PREFIX
@@ -56,6 +57,12 @@ class ModelLoader:
 
         return resolve_source(source, on_progress=on_progress, cancelled=cancelled)
 
+    def is_here(self, source: str) -> bool:
+        """Whether a source opens without a network; see `models.sources.find_local`."""
+        from models.sources import find_local
+
+        return find_local(source) is not None
+
     def resolve_config(
         self, source: str, *, cancelled: Callable[[], bool]
     ) -> "ResolvedSource | None":
@@ -79,10 +86,16 @@ class ModelLoader:
         """Read the weights in a number format."""
         from models.loading import load_model
 
-        loaded = load_model(resolved, dtype=dtype, device=self._device)
-        if not isinstance(loaded.tokenizer_or_error, TokenizerError):
-            _call_like_model(loaded.tokenizer_or_error, resolved)
-        return loaded
+        return _named(load_model(resolved, dtype=dtype, device=self._device), resolved)
+
+    def load_adapted(
+        self, resolved: "ResolvedSource", base: "LoadedModel", adapter: Path
+    ) -> "LoadedModel | None":
+        """Open a checkpoint as its adapter on a base; see `models.adapted.load_adapted`."""
+        from models.adapted import load_adapted
+
+        loaded = load_adapted(resolved, base, adapter)
+        return None if loaded is None else _named(loaded, resolved)
 
     def load_tokenizer(self, resolved: "ResolvedSource") -> "Tokenizer":
         """Read the tokenizer only; no torch is imported, except to see whose a .pth file is."""
@@ -112,7 +125,15 @@ class ModelLoader:
             has_chat=chat is not None,
             chat_format=None if chat is None else chat.format_name,
             knows_thinking=chat is not None and _knows_thinking(chat),
+            base_name=info.base_name,
+            n_base_bytes=info.n_base_bytes,
         )
+
+
+def _named(loaded: "LoadedModel", resolved: "ResolvedSource") -> "LoadedModel":
+    if not isinstance(loaded.tokenizer_or_error, TokenizerError):
+        _call_like_model(loaded.tokenizer_or_error, resolved)
+    return loaded
 
 
 def _call_like_model(tokenizer: "Tokenizer", resolved: "ResolvedSource") -> "Tokenizer":

@@ -3,11 +3,15 @@
     budget  |--- leased ---|--- idle, used lately ---|- idle, used long ago -|- reserved -|  free  |
                                                        goes first              being read
 
+A model that is only an adapter stands on another one, whose bytes stay as long as it does: the base
+goes after all that stand on it, never before.
+
 A lease protects a model while an answer is being written with it. A reservation holds the bytes of
 a model that is being read, so that two loads at once do not both count on the same room.
 """
 
 from collections import OrderedDict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,7 +33,9 @@ class ShelvedModel:
         summary: What a page says about it.
         openers: Owners who have opened it and not unloaded it.
         leases: Streams that use it right now.
-        unwanted: All openers have unloaded it; it goes with its last lease.
+        unwanted: All openers have unloaded it; it goes with its last lease, and after the last
+            model that stands on it.
+        stands_on: The model whose weights it uses besides its own adapter.
     """
 
     loaded: "LoadedModel"
@@ -37,6 +43,7 @@ class ShelvedModel:
     openers: set[str] = field(default_factory=set)
     leases: int = 0
     unwanted: bool = False
+    stands_on: "ShelvedModel | None" = None
 
 
 class ModelShelf:
@@ -89,19 +96,27 @@ class ModelShelf:
             BudgetError: It is larger than the budget, or the models in use leave too little.
         """
         self.refuse_too_large(name, needs)
-        victims, freed = [], 0
-        for candidate, model in self._models.items():
-            if self._fits(needs, freed, available):
-                break
-            if not model.leases:
-                victims.append(candidate)
-                freed += model.summary.n_bytes
-        if not self._fits(needs, freed, available):
-            raise _in_use(name, needs, self._room(freed, available))
-        for victim in victims:
-            del self._models[victim]
+        victims: list[ShelvedModel] = []
+        freed = 0
+        while not self._fits(needs, freed, available):
+            victim = next(self._idle(victims), None)
+            if victim is None:
+                raise _in_use(name, needs, self._room(freed, available))
+            victims.append(victim)
+            freed += victim.summary.n_bytes
+        for candidate, model in list(self._models.items()):
+            if model in victims:
+                del self._models[candidate]
+        self._drop_unwanted()
         self._reserved[key] = needs
         return freed
+
+    def _idle(self, going: Collection[ShelvedModel]) -> Iterator[ShelvedModel]:
+        """Models that could go next once others go, least used first."""
+        for model in self._models.values():
+            needed = any(m.stands_on is model and m not in going for m in self._models.values())
+            if not model.leases and not needed and model not in going:
+                yield model
 
     def refuse_too_large(self, name: str, needs: int) -> None:
         """Refuse a model that could not be read even if all others went.
@@ -118,8 +133,10 @@ class ModelShelf:
         Args:
             available: Bytes that this machine has free now.
         """
-        idle = (model.summary.n_bytes for model in self._models.values() if not model.leases)
-        return self._room(sum(idle), available)
+        going: list[ShelvedModel] = []
+        while (model := next(self._idle(going), None)) is not None:
+            going.append(model)
+        return self._room(sum(model.summary.n_bytes for model in going), available)
 
     def cancel_reservation(self, key: SharingKey) -> None:
         """Give back the bytes of a model that was not read after all."""
@@ -130,28 +147,49 @@ class ModelShelf:
         self.cancel_reservation(key)
         self._models[key] = model
 
-    def give_back(self, key: SharingKey, model: ShelvedModel) -> None:
+    def give_back(self, model: ShelvedModel) -> None:
         """End one lease; an unwanted model goes with the last one."""
         model.leases -= 1
-        if model.unwanted and not model.leases and self._models.get(key) is model:
-            del self._models[key]
+        self._drop_unwanted()
+
+    def leave(self, model: ShelvedModel, owner: str) -> None:
+        """Forget that an owner has a model open, without asking that it goes.
+
+        Args:
+            model: One that is here.
+            owner: Who had opened it.
+        """
+        model.openers.discard(owner)
+        model.unwanted = not model.openers
 
     def unload(self, key: SharingKey, owner: str) -> bool:
         """Forget that an owner uses a model; it goes when nobody else does.
 
         Returns:
-            Whether the model went now: False when it is not here, when others have it open, or
-            when an answer is being written with it (then it goes right after that).
+            Whether the model went now: False when it is not here, when others have it open, when
+            others stand on it, or when an answer is being written with it (then it goes right after
+            that).
         """
         model = self._models.get(key)
         if model is None:
             return False
-        model.openers.discard(owner)
-        model.unwanted = not model.openers
-        if not model.unwanted or model.leases:
-            return False
-        del self._models[key]
-        return True
+        self.leave(model, owner)
+        self._drop_unwanted()
+        return key not in self._models
+
+    def _drop_unwanted(self) -> None:
+        """Take out what nobody has open; its base, too, where that was here for its sake alone."""
+        while True:
+            bases = {id(model.stands_on) for model in self._models.values()}
+            gone = [
+                key
+                for key, model in self._models.items()
+                if model.unwanted and not model.leases and id(model) not in bases
+            ]
+            if not gone:
+                return
+            for key in gone:
+                del self._models[key]
 
     def _room(self, freed: int, available: int) -> int:
         """Bytes for a new model once `freed` bytes have gone: of the budget and of the machine."""

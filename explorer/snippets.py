@@ -56,6 +56,12 @@ def say_load(source: str) -> str:
     return f"load_model({said}{given})"
 
 
+def say_checkpoint_import(load: str) -> str:
+    """The line that imports what `say_load` wrote for a checkpoint of a run; empty for others."""
+    name = find_own_checkpoint.__name__
+    return f"from {find_own_checkpoint.__module__} import {name}\n" if f"{name}(" in load else ""
+
+
 def say_call(settings: object) -> str:
     """A dataclass as the call that makes it, without what is as by default."""
     changed = [

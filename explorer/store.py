@@ -7,6 +7,7 @@
 
 - Visitors who ask for the same model at once share one load and its progress (`shared_load`).
 - Who shares what is decided in `ownership`; who stays in memory, in `model_shelf`.
+- A checkpoint that is a small adapter stands on the memory of its base, as do all others of it.
 - A model in use is held by a lease; the idle ones used longest ago go when room is needed.
 - Nothing of a load that failed or was cancelled stays: asking again starts afresh.
 
@@ -21,21 +22,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from explorer.checkpoint_sources import RUN_PREFIX, find_checkpoint, name_checkpoint
-from explorer.errors import Stopped
+from explorer.checkpoint_sources import AdapterPlace
+from explorer.errors import ExplorerError, SourceError, Stopped
 from explorer.home import find_home_folder
 from explorer.memory import compute_available_bytes, compute_budget_bytes, give_back_memory
 from explorer.model_loader import ModelLoader
+from explorer.model_reader import ModelReader
 from explorer.model_shelf import ModelShelf, ShelvedModel
 from explorer.number_formats import DEFAULT_DTYPE, join_dtype, split_dtype
 from explorer.ownership import EVERYBODY, OwnerRule, SharingKey
 from explorer.shared_load import SharedLoad
+from explorer.source_finder import SourceFinder
 from explorer.store_records import CatalogueEntry, Loader, LoadStep, ModelSummary
 from explorer.training.run_folder import RUNS_FOLDER
-from explorer.uploads import UPLOAD_PREFIX, Uploads
+from explorer.uploads import Uploads
 
 if TYPE_CHECKING:
-    from models.hub import FetchProgress
     from models.loading import LoadedModel
     from models.sources import ResolvedSource
     from models.tokenizers import Tokenizer
@@ -78,10 +80,12 @@ class ModelStore:
         chosen = frozenset(split_dtype(source)[0] for source in operator_sources)
         self._rule = OwnerRule(public, chosen)
         self._uploads = Uploads(find_home_folder()) if uploads is None else uploads
-        self._runs = find_home_folder() / RUNS_FOLDER if runs is None else runs
+        runs = find_home_folder() / RUNS_FOLDER if runs is None else runs
+        self._finder = SourceFinder(self._loader, self._rule, self._uploads, runs)
         self._available_bytes = available_bytes
         self._shelf = ModelShelf(compute_budget_bytes() if budget_bytes is None else budget_bytes)
         self._changed = threading.Condition()  # guards the shelf, the loads and the tokenizers
+        self._reader = ModelReader(self._loader, self._shelf, self._changed, available_bytes)
         self._loads: dict[SharingKey, SharedLoad] = {}
         self._tokenizers: OrderedDict[SharingKey, Tokenizer] = OrderedDict()
         self._reading_tokenizer = threading.Lock()
@@ -183,7 +187,7 @@ class ModelStore:
             yield model.loaded
         finally:
             with self._changed:
-                self._shelf.give_back(key, model)
+                self._shelf.give_back(model)
 
     def tokenizer(self, source: str, owner: str) -> "Tokenizer":
         """A model's tokenizer, without reading its weights or importing torch.
@@ -277,7 +281,7 @@ class ModelStore:
             if load.model is None:
                 load.leases -= 1
             else:  # the model came in the very moment that it was no longer wanted
-                self._shelf.give_back(key, load.model)
+                self._shelf.give_back(load.model)
 
     def _run_load(self, key: SharingKey, load: SharedLoad) -> None:
         """Load in a thread of its own, again if somebody joined while it was being stopped."""
@@ -297,8 +301,8 @@ class ModelStore:
                 return
 
     def _load(self, key: SharingKey, load: SharedLoad) -> None:
-        self._refuse_before_download(key, load)
-        resolved = self._resolve(key, load)
+        self._reader.refuse_before_download(key, load)
+        resolved = self._finder.resolve(key, load)
         if load.is_cancelled():
             raise Stopped("everybody cancelled while the model was looked for")
         with self._changed:
@@ -307,77 +311,66 @@ class ModelStore:
             if not load.openers:  # only the tokenizer was asked for
                 self._end_load(key, load, None)
                 return
-        needs = self._loader.estimate(resolved, key.dtype)
-        self._make_room(key, resolved.name, needs)
-        load.report(LoadStep("reading", total_bytes=needs))
-        loaded = self._loader.load(resolved, key.dtype)
-        give_back_memory()  # what tensors took on their way through float32
-        name = join_dtype(key.source, key.dtype)
-        summary = replace(self._loader.summarise(loaded), id=name)
-        if key.source.startswith(UPLOAD_PREFIX):
-            summary = replace(summary, origin="upload")
-        elif key.source.startswith(RUN_PREFIX):
-            summary = replace(summary, origin="run")
-        with self._changed:
-            wanted = bool(load.openers)
-            model = ShelvedModel(loaded, summary, set(load.openers), load.leases)
-            self._end_load(key, load, model if wanted else None)
+        if not self._load_on_base(key, load, resolved):
+            self._end_load(key, load, self._reader.read(key, load, resolved))
 
-    def _refuse_before_download(self, key: SharingKey, load: SharedLoad) -> None:
-        """Refuse what could never be read here before gigabytes of it arrive."""
-        if key.source.startswith(UPLOAD_PREFIX):
+    def _load_on_base(self, key: SharingKey, load: SharedLoad, resolved: "ResolvedSource") -> bool:
+        """Load a checkpoint as its adapter on its base; False where it has to stand for itself."""
+        with self._hold_base(key, load) as held:
+            model = None if held is None else self._reader.read_adapted(key, load, resolved, *held)
+            if model is not None:
+                self._end_load(key, load, model)
+        return model is not None
+
+    @contextmanager
+    def _hold_base(
+        self, key: SharingKey, load: SharedLoad
+    ) -> "Iterator[tuple[ShelvedModel, AdapterPlace] | None]":
+        """The model that a checkpoint's adapter stands on, opened if it is on this machine.
+
+        Without it a checkpoint still opens, with all its weights, which hold the adapter already.
+        """
+        place = self._finder.adapter_of(key)
+        base_key = None if place is None else self._base_key(place, key.owner)
+        if place is None or base_key is None:
+            yield None
             return
-        found = self._loader.resolve_config(key.source, cancelled=load.is_cancelled)
-        if found is None:
+        opener = f"adapter of {key.source}"
+        try:
+            base = self._take_lease(base_key, opener, load.is_cancelled)
+        except Stopped:
+            raise
+        except ExplorerError:  # whatever is wrong with the base, the checkpoint is whole
+            yield None
             return
-        needs = self._loader.estimate(found, key.dtype)
+        try:
+            yield base, place
+        finally:
+            with self._changed:
+                self._shelf.leave(base, opener)
+                self._shelf.give_back(base)
+
+    def _base_key(self, place: AdapterPlace, owner: str) -> SharingKey | None:
+        """How the base of an adapter is shared; None where its owner could not open it now."""
+        try:
+            key, _ = self._identify(place.base, owner)
+        except SourceError:
+            return None
         with self._changed:
-            self._shelf.refuse_too_large(found.name, needs)
-
-    def _resolve(self, key: SharingKey, load: SharedLoad) -> "ResolvedSource":
-        uploaded, trained = key.source.startswith(UPLOAD_PREFIX), key.source.startswith(RUN_PREFIX)
-        source = key.source
-        if uploaded:
-            source = str(self._uploads.find(key.source, key.owner))
-        elif trained:
-            source = str(find_checkpoint(self._runs, key.source))
-
-        def report(progress: "FetchProgress") -> None:
-            load.report(
-                LoadStep(
-                    "downloading",
-                    progress.done_bytes,
-                    progress.total_bytes,
-                    progress.bytes_per_s,
-                    progress.seconds_left,
-                )
-            )
-
-        resolved = self._loader.resolve(source, on_progress=report, cancelled=load.is_cancelled)
-        if uploaded:  # its path is nobody's business, and the name of its folder is random
-            name = "upload" if resolved.kind == "folder" else resolved.path.stem
-            return replace(resolved, id=key.source, name=name)
-        if trained:
-            name = name_checkpoint(self._runs, key.source)
-            return replace(resolved, id=key.source, name=name)
-        self._rule.check_found(key, resolved.origin)
-        return resolved
-
-    def _make_room(self, key: SharingKey, name: str, needs: int) -> None:
-        available = self._available_bytes()
-        with self._changed:
-            freed = self._shelf.reserve(key, name, needs, available)
-        if freed:
-            give_back_memory()
+            loaded = self._shelf.find(key) is not None
+        return key if loaded or self._finder.is_here(key) else None
 
     def _end_load(self, key: SharingKey, load: SharedLoad, model: ShelvedModel | None) -> None:
-        """Put the model on the shelf, or nothing, and tell all who wait; condition held."""
-        if model is None:
-            self._shelf.cancel_reservation(key)
-        else:
-            self._shelf.put(key, model)
-        del self._loads[key]
-        load.finish(model=model)
+        """Put the model on the shelf if somebody still wants it, and tell all who wait."""
+        with self._changed:
+            if model is None or not load.openers:
+                model = None
+                self._shelf.cancel_reservation(key)
+            else:
+                model.openers, model.leases = set(load.openers), load.leases
+                self._shelf.put(key, model)
+            del self._loads[key]
+            load.finish(model=model)
 
     def _read_tokenizer(self, key: SharingKey, resolved: "ResolvedSource") -> "Tokenizer":
         with self._reading_tokenizer:  # once, however many ask

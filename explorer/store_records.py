@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from explorer.fitting import FitEstimate
@@ -54,7 +55,7 @@ class ModelSummary:
         name: For people.
         family: Architecture family.
         n_parameters: Numbers in its weights; tied weights count once.
-        n_bytes: Memory that they take here.
+        n_bytes: Memory that they take here; without what belongs to `base_name`.
         dtype: Type of the weights in memory, such as `float32`.
         origin: Where it was found.
         context_length: Tokens that it was made to read at once.
@@ -65,6 +66,8 @@ class ModelSummary:
         chat_format: Name of the well-known format that stands in for a template; None when its
             files bring one, or when it has no chat.
         knows_thinking: Whether its template can turn thinking on and off.
+        base_name: The model whose memory it stands on, itself only an adapter; "" for all others.
+        n_base_bytes: Memory of that model's weights.
     """
 
     id: str
@@ -81,6 +84,8 @@ class ModelSummary:
     has_chat: bool
     chat_format: str | None = None
     knows_thinking: bool = False
+    base_name: str = ""
+    n_base_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,9 @@ class Loader(Protocol):
     ) -> "ResolvedSource":
         """Find a source on this machine, downloading it if it is elsewhere."""
 
+    def is_here(self, source: str) -> bool:
+        """Whether a source opens without a network."""
+
     def resolve_config(
         self, source: str, *, cancelled: Callable[[], bool]
     ) -> "ResolvedSource | None":
@@ -132,6 +140,11 @@ class Loader(Protocol):
 
     def load(self, resolved: "ResolvedSource", dtype: str) -> "LoadedModel":
         """Read its weights in a number format."""
+
+    def load_adapted(
+        self, resolved: "ResolvedSource", base: "LoadedModel", adapter: Path
+    ) -> "LoadedModel | None":
+        """Open it as an adapter on a base in memory; None where that base is another one."""
 
     def load_tokenizer(self, resolved: "ResolvedSource") -> "Tokenizer":
         """Read its tokenizer and nothing else."""

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from explorer.errors import ConfigError, JobError
+from explorer.training.run_folder import ADAPTER_FOLDER
 
 if TYPE_CHECKING:
     from explorer.training.tuning_config import TuningConfig
     from explorer.tuning_scores import Turn
     from models.classifier import Classifier
     from models.decoder import Decoder
-    from models.loading import LoadedModel
+    from models.loading import LoadedModel, ModelInfo
     from models.lora_config import LoraConfig
 
     Reader = Decoder | Classifier
@@ -70,6 +71,7 @@ class AdapterReport:
         states: In the order of `StateName`.
         choices: Likeliest next tokens, or the classes, with the adapter at the asked strength, and
             their probabilities.
+        memory: How the checkpoint is open: on the memory of its base, or with all its weights.
     """
 
     rank: int
@@ -79,6 +81,7 @@ class AdapterReport:
     n_base: int
     states: tuple[AdapterState, ...]
     choices: tuple[tuple[str, float], ...]
+    memory: ModelInfo
 
 
 def inspect_adapter(
@@ -95,7 +98,8 @@ def inspect_adapter(
 
     Args:
         base: The model that the run began from.
-        tuned: The checkpoint, merged as it is saved; its weights are not changed.
+        tuned: The checkpoint, merged as it is saved, or on the base's memory with its adapter
+            beside; its weights are not changed.
         folder: Of the checkpoint.
         tuning: What was trained.
         text: Any text; its last `MOST_TOKENS` tokens are read.
@@ -137,6 +141,7 @@ def inspect_adapter(
         n_base=size.n_base,
         states=tuple(states),
         choices=choices,
+        memory=tuned.info,
     )
 
 
@@ -150,8 +155,6 @@ def require_adapter(folder: Path, tuning: TuningConfig | None) -> Path:
     Raises:
         JobError: The run trained no adapter, or its files have no place for it.
     """
-    from explorer.training.learner import ADAPTER_FOLDER
-
     if tuning is None or tuning.lora is None:
         raise JobError(
             "this run trained the weights themselves and has no adapter; choose a run that was "
@@ -169,10 +172,10 @@ def require_adapter(folder: Path, tuning: TuningConfig | None) -> Path:
 
 def _take_apart(tuned: LoadedModel, adapter: Path) -> tuple[Decoder, LoraConfig]:
     """The checkpoint's model with its adapter beside the matrices, and what the adapter is."""
-    from models.lora import lora_layers, share_base, unmerge_lora
+    from models.lora import lora_layers, merged_copy, share_base, unmerge_lora
     from models.lora_files import load_adapter
 
-    model = share_base(tuned.model)
+    model = share_base(merged_copy(tuned.model))
     config = load_adapter(adapter, model)
     for _, layer in lora_layers(model):
         layer.is_merged = True  # the checkpoint's matrices hold it already

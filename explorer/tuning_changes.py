@@ -52,17 +52,16 @@ def compare_weights(before: LoadedModel, after: LoadedModel) -> WeightChanges:
     Raises:
         ConfigError: They do not have the same weights.
     """
-    old = dict(before.model.named_parameters())
-    new = dict(after.model.named_parameters())
-    if {n: t.shape for n, t in old.items()} != {n: t.shape for n, t in new.items()}:
-        raise ConfigError(
-            "the two models differ in more than their weights; choose a checkpoint and the model "
-            "that it began from",
-            code="tune-other-model",
-        )
+    from models.lora import MergedWeights
+
+    old, new = MergedWeights(before.model), MergedWeights(after.model)
+    if old.keys() != new.keys():
+        raise _other_model()
     moved, sizes = {}, {}
     for name, tensor in old.items():
         first, second = tensor.detach().double(), new[name].detach().double()
+        if first.shape != second.shape:
+            raise _other_model()
         moved[name] = float((second.to(first.device) - first).norm())
         sizes[name] = float(first.norm())
     found = {name: _BLOCK.fullmatch(name) for name in old}
@@ -81,6 +80,14 @@ def compare_weights(before: LoadedModel, after: LoadedModel) -> WeightChanges:
         float(np.linalg.norm(list(moved.values()))), float(np.linalg.norm(list(sizes.values())))
     )
     return WeightChanges(parts=parts, layers=layers, others=others, total=total)
+
+
+def _other_model() -> ConfigError:
+    return ConfigError(
+        "the two models differ in more than their weights; choose a checkpoint and the model that "
+        "it began from",
+        code="tune-other-model",
+    )
 
 
 def _share(moved: float, size: float) -> float:

@@ -36,6 +36,7 @@ class Evaluation:
         objective: What was learned.
         step: Checkpoint of the tuned model.
         against: Name of the other model: that of another run, or empty for the base.
+        against_run: Id of that run, or empty.
         n_examples: Held-out examples.
         scores: Name of a score -> base, tuned.
         baseline: Share that counting words gets right; None where it means nothing.
@@ -49,6 +50,7 @@ class Evaluation:
     objective: str
     step: int
     against: str
+    against_run: str
     n_examples: int
     scores: Mapping[str, tuple[float, float]]
     baseline: float
@@ -115,6 +117,7 @@ class Evaluator:
             objective=objective,
             step=step,
             against=self._tunings.name(against) if against else "",
+            against_run=against,
             n_examples=len(examples),
             scores=scores,
             baseline=score_baseline(kind, training[:3_000], examples),

@@ -126,7 +126,9 @@ def compute_weight_view(
     Raises:
         ConfigError: No tensor has such a name.
     """
-    tensors = {name: t for name, t in loaded.model.state_dict().items() if t.numel()}
+    from models.lora import MergedWeights
+
+    tensors = MergedWeights(loaded.model)
     found = find_tensors(loaded, settings.search)
     if not found:
         some = ", ".join(list(tensors)[:3])
@@ -159,9 +161,10 @@ def find_tensors(loaded: LoadedModel, search: str) -> list[str]:
         loaded: Any model.
         search: Parts of a name between spaces.
     """
+    from models.lora import MergedWeights
+
     words = search.split()
-    tensors = loaded.model.state_dict()
-    return [n for n, t in tensors.items() if t.numel() and all(word in n for word in words)]
+    return [n for n in MergedWeights(loaded.model) if all(word in n for word in words)]
 
 
 def _summarise(name: str, tensor: Tensor, stored: str) -> WeightSummary:

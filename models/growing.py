@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from models.decoder import Decoder
 from models.errors import ConfigError
+from models.lora import MergedWeights
 
 NewRows = Literal["mean", "normal", "zero"]
 
@@ -69,7 +70,7 @@ def grow_vocabulary(
         )
     with torch.device("meta"):
         grown = Decoder(replace(model.config, vocab_size=vocab_size))
-    weights = dict(model.state_dict())
+    weights = dict(MergedWeights(model))
     for name in ("embed.weight", "head.weight"):
         if name in weights:
             weights[name] = _grow(weights[name], vocab_size, rows, generator)

@@ -61,9 +61,11 @@ class ModelInfo:
         name: As shown.
         family: Name of the family.
         n_parameters: Stored numbers; a tied head counts once.
-        n_bytes: Memory of the weights.
+        n_bytes: Memory of the weights that are its own.
         dtype: Their type.
         origin: Where the files came from.
+        base_name: The model whose memory it stands on; "" where all weights are its own.
+        n_base_bytes: Memory of that model's weights.
     """
 
     id: str
@@ -73,6 +75,8 @@ class ModelInfo:
     n_bytes: int
     dtype: str
     origin: Origin
+    base_name: str = ""
+    n_base_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,6 @@ def load_model(
     tokenizer = _tokenizer_or_error(files)
     usable = None if isinstance(tokenizer, TokenizerError) else tokenizer
     chat = None if usable is None else files.chat(usable, source.name)
-    weights = list(model.parameters())
     return LoadedModel(
         model=model,
         config=files.config,
@@ -199,7 +202,7 @@ def load_model(
             name=source.name,
             family=files.family.name,
             n_parameters=count_stored(model),
-            n_bytes=sum(w.nbytes for w in weights),
+            n_bytes=sum(w.nbytes for w in model.parameters()),
             dtype=dtype,
             origin=source.origin,
         ),

@@ -7,18 +7,22 @@ Hu et al. 2021 (arXiv 2106.09685), section 4.1. A is drawn as `nn.Linear` draws 
 is what the authors' code and PEFT do.
 
 Many adapters can stand on one base: `share_base` gives another decoder whose weights are the same
-memory, and `add_lora` puts the adapters into that one.
+memory, and `add_lora` puts the adapters into that one. What was tuned twice adds two corrections to
+a matrix; they are one of the ranks' sum (`add_lora_of`):
+
+    s1 B1 A1 + s2 B2 A2 = [s1 B1, s2 B2] [A1; A2]
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from models.config import ModelConfig
 from models.decoder import Decoder
 from models.errors import ConfigError
 from models.lora_config import LoraConfig
@@ -29,20 +33,28 @@ class LoraLinear(nn.Module):
 
     Args:
         base: The layer, which is no longer trained.
-        config: Rank and scale.
-        generator: Draws A.
+        lora_a: A, (r, in).
+        lora_b: B, (out, r).
+        scale: alpha / r.
     """
 
-    def __init__(self, base: nn.Linear, config: LoraConfig, generator: torch.Generator) -> None:
+    def __init__(self, base: nn.Linear, lora_a: Tensor, lora_b: Tensor, scale: float) -> None:
         super().__init__()
         self.base = base.requires_grad_(False)
-        self.scale = config.scale
-        weight = base.weight
-        first = torch.empty(config.rank, base.in_features, dtype=torch.float32)
-        nn.init.kaiming_uniform_(first, a=math.sqrt(5), generator=generator)
-        self.lora_a = nn.Parameter(first.to(weight))
-        self.lora_b = nn.Parameter(weight.new_zeros(base.out_features, config.rank))
+        self.scale = scale
+        self.lora_a = nn.Parameter(lora_a)
+        self.lora_b = nn.Parameter(lora_b)
         self.is_merged = False
+
+    @property
+    def weight(self) -> Tensor:
+        """The matrix that base and adapter stand for, made anew, (out, in)."""
+        return self.base.weight if self.is_merged else self.base.weight + self.correction()
+
+    @property
+    def bias(self) -> Tensor | None:
+        """The base's; an adapter has none."""
+        return self.base.bias
 
     def forward(self, x: Tensor) -> Tensor:
         """The layer's output with the correction; merged, the layer has it already."""
@@ -107,8 +119,38 @@ def add_lora(model: Decoder, config: LoraConfig, generator: torch.Generator) -> 
         parent, _, last = name.rpartition(".")
         owner = model.get_submodule(parent)
         base = getattr(owner, last)
-        setattr(owner, last, LoraLinear(base, config, generator))
+        setattr(owner, last, _draw_adapter(base, config, generator))
     return tuple(found)
+
+
+def _draw_adapter(base: nn.Linear, config: LoraConfig, generator: torch.Generator) -> LoraLinear:
+    first = torch.empty(config.rank, base.in_features, dtype=torch.float32)
+    nn.init.kaiming_uniform_(first, a=math.sqrt(5), generator=generator)
+    second = base.weight.new_zeros(base.out_features, config.rank)
+    return LoraLinear(base, first.to(base.weight), second, config.scale)
+
+
+def add_lora_of(model: Decoder, earlier: Decoder) -> None:
+    """Add the corrections of another model to this one's; changes the model.
+
+    Args:
+        model: A decoder, with adapters or without.
+        earlier: One on the same base; its adapters are copied where this model has some, too.
+    """
+    for name, first in lora_layers(earlier):
+        parent, _, last = name.rpartition(".")
+        owner = model.get_submodule(parent)
+        layer = getattr(owner, last)
+        if isinstance(layer, LoraLinear):
+            a = torch.cat([first.lora_a.detach(), layer.lora_a.detach()])
+            b = torch.cat(
+                [first.scale * first.lora_b.detach(), layer.scale * layer.lora_b.detach()], dim=1
+            )
+            setattr(owner, last, LoraLinear(layer.base, a, b, 1.0))
+        else:
+            pair = first.lora_a.detach(), first.lora_b.detach()
+            setattr(owner, last, LoraLinear(layer, *pair, first.scale))
+    model.requires_grad_(False)
 
 
 def _known(model: Decoder) -> str:
@@ -146,10 +188,18 @@ def _frozen(tensor: Tensor) -> nn.Parameter:
     return nn.Parameter(tensor, requires_grad=False)
 
 
-def share_base(model: Decoder) -> Decoder:
-    """Another decoder whose weights are the memory of this one; adapters are not taken along."""
+def share_base(model: Decoder, config: ModelConfig | None = None) -> Decoder:
+    """Another decoder whose weights are the memory of this one; adapters are not taken along.
+
+    Args:
+        model: The one whose memory is shared.
+        config: Of the other one, where it differs in what has no weights; None is the same.
+
+    Raises:
+        RuntimeError: The other one would have other weights.
+    """
     with torch.device("meta"):
-        other = Decoder(model.config)
+        other = Decoder(config or model.config)
     other.load_state_dict(base_weights(model), assign=True)
     return other.requires_grad_(False)
 
@@ -163,16 +213,47 @@ def base_weights(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
+class MergedWeights(Mapping[str, Tensor]):
+    """Weights of a model under the names that it has without adapters, corrections added.
+
+    A matrix with an adapter is made anew each time it is asked for, so that looking through a model
+    takes the memory of one matrix.
+
+    Args:
+        model: With adapters or without.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._layers = {f"{name}.weight": layer for name, layer in lora_layers(model)}
+        self._others = {
+            name.replace(".base.", "."): tensor
+            for name, tensor in model.state_dict().items()
+            if not name.endswith((".lora_a", ".lora_b"))
+        }
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._layers:
+            return self._others[name]
+        with torch.no_grad():
+            return self._layers[name].weight
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._others)
+
+    def __len__(self) -> int:
+        return len(self._others)
+
+
 def merged_copy(model: Decoder) -> Decoder:
-    """A plain decoder with the corrections added; what has no adapter is shared memory."""
-    weights = base_weights(model)
-    with torch.no_grad():
-        for name, layer in lora_layers(model):
-            if not layer.is_merged:
-                weights[f"{name}.weight"] = weights[f"{name}.weight"] + layer.correction()
+    """A plain decoder with the corrections added; what has no adapter is shared memory.
+
+    A model without adapters is returned as it is.
+    """
+    if not any(True for _ in lora_layers(model)):
+        return model
     with torch.device("meta"):
         plain = Decoder(model.config)
-    plain.load_state_dict(weights, assign=True)
+    plain.load_state_dict(MergedWeights(model), assign=True)
     return plain.requires_grad_(False)
 
 

@@ -210,6 +210,7 @@ def with_window(loaded: LoadedModel, window: int) -> LoadedModel:
 
     from models.config import FULL, WINDOW
     from models.decoder import Decoder
+    from models.lora import merged_copy
     from models.quantize import replace_with_int8
 
     own = loaded.config
@@ -221,7 +222,7 @@ def with_window(loaded: LoadedModel, window: int) -> LoadedModel:
         model = Decoder(config)
     if loaded.info.dtype == "int8":
         replace_with_int8(model)
-    model.load_state_dict(loaded.model.state_dict(), assign=True)
+    model.load_state_dict(merged_copy(loaded.model).state_dict(), assign=True)
     return replace(loaded, model=model.eval().requires_grad_(False), config=config)
 
 

@@ -225,14 +225,17 @@ def _last_logits(model: Decoder, ids: Sequence[int]) -> torch.Tensor:
 
 
 def _count(model: Decoder) -> int:
-    return sum(weight.numel() for weight in model.parameters())
+    from models.lora import count_lora
+
+    return count_lora(model).n_base
 
 
 def _old_rows_equal(before: Decoder, after: Decoder) -> bool:
     import torch
 
-    grown = after.state_dict()
-    named = before.state_dict()
+    from models.lora import MergedWeights
+
+    grown, named = MergedWeights(after), MergedWeights(before)
     rows = ("embed.weight", "head.weight")
     return all(torch.equal(named[n], grown[n][: len(named[n])]) for n in rows if n in named)
 

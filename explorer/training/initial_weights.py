@@ -20,6 +20,7 @@ from explorer.training.training_state import TrainingState
 from models.config import ModelConfig
 from models.errors import ConfigError, JobError, WeightError
 from models.loading import LoadedModel, load_model
+from models.lora import merged_copy
 from models.optimizer_file import read_optimizer_state
 from models.saving import save_model
 
@@ -47,7 +48,7 @@ def write_initial(run: RunFolder, loaded: LoadedModel, source: Path) -> None:
             f"{problem}; take its configuration for the run", code="run-setting", problem=problem
         )
     folder = run.initial_folder
-    save_model(folder, loaded.model)
+    save_model(folder, merged_copy(loaded.model))
     if source.suffix in PACKED_ENDINGS:
         try:
             moments = read_optimizer_state(source)

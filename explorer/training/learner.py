@@ -24,7 +24,7 @@ from torch import nn
 
 from explorer.training.answer_rows import ALPACA_CHAT, PHI3_CHAT
 from explorer.training.run_config import RunConfig
-from explorer.training.run_folder import RunFolder
+from explorer.training.run_folder import ADAPTER_FOLDER, RunFolder
 from explorer.training.tuning_config import TuningConfig
 from models.classifier import Classifier
 from models.decoder import Decoder
@@ -37,7 +37,6 @@ from models.lora_files import save_adapter
 if TYPE_CHECKING:
     from models.tokenizers import ChatTemplate, Tokenizer
 
-ADAPTER_FOLDER = "adapter"
 HEAD_FILE = "class_head.safetensors"
 HEAD_FACTS = "class_head.json"
 
@@ -106,8 +105,7 @@ def decoder_of(model: nn.Module) -> Decoder:
 
 def plain_decoder(model: nn.Module) -> Decoder:
     """The decoder with adapters merged, as it is saved; the weights are not copied."""
-    decoder = decoder_of(model)
-    return merged_copy(decoder) if any(lora_layers(decoder)) else decoder
+    return merged_copy(decoder_of(model))
 
 
 def write_learner_files(folder: Path, model: nn.Module, tuning: TuningConfig) -> None:

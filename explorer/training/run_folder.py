@@ -34,6 +34,7 @@ from models.errors import ConfigError, JobError
 Action = Literal["run", "pause", "stop", "keep"]
 TuningPart = Literal["training", "validation", "test"]
 ACTIONS: tuple[Action, ...] = ("run", "pause", "stop", "keep")
+ADAPTER_FOLDER = "adapter"  # in a checkpoint: the adapters alone, in PEFT's layout
 # Below the folder of the app.
 RUNS_FOLDER = "runs"
 RUN_ID = re.compile(r"[A-Za-z0-9_-]{16,40}")

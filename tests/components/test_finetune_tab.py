@@ -18,10 +18,11 @@ from components.context import Settings
 from components.launch import Endpoint, launch_page
 from components.shell import build_page
 from components.text import LOCALES, load_words
+from explorer.judge import RUBRIC
 from explorer.runs import Runs
 from explorer.store import ModelStore
 from explorer.training.loop import train
-from explorer.training.run_folder import RUNS_FOLDER
+from explorer.training.run_folder import RUNS_FOLDER, RunFolder
 from explorer.training.tuning_setup import TuningSetup
 from explorer.tuning_data import DataSettings
 from explorer.tuning_runs import TuningRuns
@@ -29,7 +30,12 @@ from explorer.tuning_scores import measure_answers
 from explorer.tuning_snippets import (
     make_adapter_snippet,
     make_change_snippet,
+    make_choice_snippet,
+    make_data_snippet,
+    make_judge_snippet,
     make_pair_snippet,
+    make_score_snippet,
+    make_tuning_snippet,
 )
 from models.initialise import build_decoder
 from models.loading import load_model
@@ -139,6 +145,8 @@ def test_an_adapter_is_merged_taken_apart_and_saved_alone(page, tmp_path) -> Non
         wanted = loaded.model(ids)[0, -1].softmax(-1)
     best = loaded.tokenizer.decode([int(wanted.argmax())])
     assert found["choices"][best] == pytest.approx(float(wanted.max()), rel=1e-4)
+    assert found["n_shared_bytes"] == loaded.info.n_bytes  # it stands on its base's memory
+    assert found["n_bytes"] < loaded.info.n_bytes / 2
     assert found["states"]["merged"]["from_beside"] < 1e-5
     assert found["states"]["apart"]["from_base"] < 1e-5 < found["states"]["beside"]["from_base"]
     answer = httpx.get(f"{client.src}glassbox/run/{run}/step-{step}/adapter.zip")
@@ -161,17 +169,17 @@ def test_an_adapter_is_merged_taken_apart_and_saved_alone(page, tmp_path) -> Non
         assert refused.status_code == 404
 
 
+def run_snippet(snippet: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    capsys.readouterr()
+    exec(compile(snippet, "snippet", "exec"), {})  # noqa: S102
+    return capsys.readouterr().out.split("\n")
+
+
 def test_snippets_print_the_numbers_of_their_panels(page, capsys) -> None:
     client, made, tunings, _ = page
-
-    def run(snippet: str) -> list[str]:
-        capsys.readouterr()
-        exec(compile(snippet, "snippet", "exec"), {})  # noqa: S102
-        return capsys.readouterr().out.split("\n")
-
     sft, step = made["sft"], tunings.best_step(made["sft"])
     found = client.predict(sft, step, "Ada has", 0.5, api_name="/finetune_adapter")
-    printed = run(make_adapter_snippet(sft, step, "Ada has", 0.5))
+    printed = run_snippet(make_adapter_snippet(sft, step, "Ada has", 0.5), capsys)
     for line, (name, state) in zip(printed, found["states"].items(), strict=False):
         assert line.split()[:2] == [name, str(state["n_numbers"])]
         distances = [float(x) for x in line.split()[2:]]
@@ -179,13 +187,75 @@ def test_snippets_print_the_numbers_of_their_panels(page, capsys) -> None:
         assert distances == pytest.approx(wanted, rel=1e-4, abs=1e-5)
     assert all(repr(token) in printed[4] for token in found["choices"])
     changed = client.predict(sft, step, "Ada has", api_name="/finetune_changes")
-    *_, total, _ = run(make_change_snippet(sft, step, "base"))
+    *_, total, _ = run_snippet(make_change_snippet(sft, step, "base"), capsys)
     assert float(total) == pytest.approx(changed["total"], rel=1e-5)
     pair, at = made["preference"], tunings.best_step(made["preference"])
     read = client.predict(pair, at, 1, api_name="/finetune_pair")
-    sums = [float(line.split()[-1]) for line in run(make_pair_snippet(pair, at, 1)) if "]" in line]
+    printed = run_snippet(make_pair_snippet(pair, at, 1), capsys)
+    sums = [float(line.split()[-1]) for line in printed if "]" in line]
     wanted = [sum(read[side]["tuned"]) for side in ("chosen", "rejected")]
     assert sums == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize("objective", list(ROWS))
+def test_the_snippet_of_scores_prints_them(page, capsys, objective) -> None:
+    client, made, tunings, _ = page
+    run = made[objective]
+    found = client.predict(run, 5, api_name="/finetune_evaluate")
+    *printed, told, _ = run_snippet(make_score_snippet(run, tunings.best_step(run), 5), capsys)
+    scores = {name: list(map(float, both)) for name, *both in map(str.split, printed)}
+    assert scores.keys() == found["scores"].keys()
+    for name, both in found["scores"].items():
+        wanted = [math.nan if x is None else x for x in both]
+        assert scores[name] == pytest.approx(wanted, rel=1e-4, nan_ok=True)
+    assert told.startswith(str(found["baseline"]))
+    same = run_snippet(make_score_snippet(run, tunings.best_step(run), 5, run), capsys)
+    assert "difference=0.0" in same[-2]
+
+
+def test_the_snippets_of_choices_and_judge_print_their_numbers(page, capsys) -> None:
+    client, made, tunings, _ = page
+    run, step = made["sft"], tunings.best_step(made["sft"])
+    found = client.predict(run, CHOICES, api_name="/finetune_choices")
+    sources = {"base": tunings.tuning(run).base, "tuned": f"run:{run}@{step}"}
+    printed = run_snippet(make_choice_snippet(sources, run, "typed", CHOICES, 2), capsys)
+    wanted = [" ".join(map(str, (n, s["sum"], s["byte"], s["chance"]))) for n, s in found.items()]
+    assert printed == [*wanted, ""]
+    snippet = make_choice_snippet({"base": "starter"}, None, "sample", "", 3)
+    assert [line.split()[0] for line in run_snippet(snippet, capsys)[:-1]] == ["base"]
+    with serve_models() as plays:
+        plays.pieces = [make_delta("Score: 40"), END]
+        snippet = make_judge_snippet(run, step, 2, plays.url, "big", RUBRIC)
+        rows = [str(e.row) for e in tunings.examples(run)[:2]]
+        assert run_snippet(snippet, capsys) == [
+            *(f"{row} {who} 40.0 Score: 40" for row in rows for who in ("base", "tuned")),
+            "",
+        ]
+
+
+def test_the_snippets_of_data_and_training_make_the_same_run(
+    page, capsys, tmp_path, monkeypatch
+) -> None:
+    _, made, tunings, base = page
+    monkeypatch.chdir(tmp_path)
+    settings = DataSettings(data="typed", typed="\n".join(map(json.dumps, ROWS["sft"])))
+    sizes, told, _ = run_snippet(make_data_snippet(settings), capsys)
+    view = tunings.data.view(settings)
+    assert sizes == str({name: len(part) for name, part in view.parts.items().items()})
+    assert told == f"{view.baseline} {view.duplicates} {view.examples.problems}"
+    setup = replace(SETUP, trains="lora")
+    run_snippet(make_tuning_snippet(setup, settings, str(base)), capsys)
+    (again,) = (tmp_path / "runs").iterdir()
+    step = tunings.best_step(made["sft"])
+    ours, theirs = last_folder(tunings, made["sft"]), RunFolder(again).checkpoint(step)
+    for name, weight in load_model(ours).model.state_dict().items():
+        torch.testing.assert_close(
+            load_model(theirs).model.state_dict()[name], weight, rtol=1e-5, atol=1e-6
+        )
+    run_snippet(make_tuning_snippet(SETUP, settings, f"run:{made['sft']}@{step}"), capsys)
+    first, second = (RunFolder(run) for run in (tmp_path / "runs").iterdir())
+    begun = {r.read_config().tuning.base for r in (first, second)}  # type: ignore[union-attr]
+    assert begun == {str(base), f"run:{made['sft']}@{step}"}
 
 
 def test_the_loss_of_a_row_is_no_perplexity(page) -> None:

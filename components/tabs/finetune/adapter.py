@@ -14,7 +14,7 @@ from components.kit.line import build_line
 from components.kit.number_matrix import build_number_matrix
 from components.kit.numbers import Slider
 from components.kit.working import Working, build_working
-from components.quantities import short_count
+from components.quantities import short_bytes, short_count
 from components.tabs.finetune.steps import (
     build_question,
     build_step_choice,
@@ -46,6 +46,7 @@ class Parts:
     strength: gr.Slider
     go: gr.Button
     said: gr.HTML
+    memory: gr.HTML
     choices_said: gr.HTML
     choices: gr.HTML
     states: gr.HTML
@@ -53,7 +54,8 @@ class Parts:
 
     def outputs(self) -> list[Any]:
         """What `AdapterHandlers.show` fills."""
-        return [self.said, self.choices_said, self.choices, self.states, *self.working.outputs]
+        said = [self.said, self.memory, self.choices_said]
+        return [*said, self.choices, self.states, *self.working.outputs]
 
 
 def build(ctx: AppContext) -> Parts:
@@ -84,13 +86,14 @@ def build(ctx: AppContext) -> Parts:
             )
         with gr.Column(elem_classes=["figure"], min_width=0):
             said = build_line(words, elem_id="finetune-adapter-said", look="heading")
+            memory = build_line(words, elem_id="finetune-adapter-memory", look="help")
             states = build_number_matrix(words, elem_id="finetune-adapter-states")
             choices_said = build_line(words, elem_id="finetune-adapter-next", look="heading")
             choices = build_bar_list(words, elem_id="finetune-adapter-choices")
             working = build_working(words, elem_id="finetune-adapter-working", formula=FORMULA)
     build_note(words, "finetune.look_for_adapter", elem_id="finetune-adapter-note")
     return Parts(
-        step, text, gr.State(""), strength, go, said, choices_said, choices, states, working
+        step, text, gr.State(""), strength, go, said, memory, choices_said, choices, states, working
     )
 
 
@@ -110,7 +113,7 @@ def wire_panel(tune: TuningTab, parts: Parts) -> None:
         offered,
     )
     asked = [tune.choice.run, parts.step, parts.text, parts.strength, tune.ctx.owner]
-    nothing = ["", "", None, None, None, None, None]
+    nothing = ["", "", "", None, None, None, None, None]
     for event in (parts.go.click, parts.text.submit, parts.strength.release):
         tune.wire(
             event,
@@ -169,6 +172,7 @@ class AdapterHandlers:
                 base=short_count(report.n_base),
                 percent=f"{100 * report.n_adapter / report.n_base:.2f}",
             ),
+            self._memory(report, locale),
             say(locale, "finetune.adapter_next", strength=f"{strength:g}"),
             {"bars": bars, "unit": "%", "max": 1},
             self._states(report, locale),
@@ -187,6 +191,8 @@ class AdapterHandlers:
             "layers": list(report.layers),
             "n_adapter": report.n_adapter,
             "n_base": report.n_base,
+            "n_bytes": report.memory.n_bytes,
+            "n_shared_bytes": report.memory.n_base_bytes,
             "states": {
                 state.name: {
                     "milliseconds": 1000 * state.seconds,
@@ -215,6 +221,16 @@ class AdapterHandlers:
                 strength=strength,
                 turn=self._ctx.slots.turn,
             )
+
+    def _memory(self, report: AdapterReport, locale: str) -> str:
+        memory = report.memory
+        return self._ctx.words.say(
+            locale,
+            "finetune.adapter_shared" if memory.base_name else "finetune.adapter_whole",
+            own=short_bytes(memory.n_bytes),
+            shared=short_bytes(memory.n_base_bytes),
+            base=memory.base_name,
+        )
 
     def _states(self, report: AdapterReport, locale: str) -> dict[str, Any]:
         say = self._ctx.words.say

@@ -57,12 +57,13 @@ class ChoiceHandlers:
         visitor, locale = self._ctx.owner_of(owner, request), locale_of(request)
         models, tuning = self._models(run, model)
         scores = self._score(models, tuning, questions, visitor)
+        python = make_choice_snippet(models, run, source, typed, len(questions))
         return (
             self._say(found, questions, scores, locale),
             self._matrix(found, scores, locale),
             self._table(questions, scores, locale),
             self._problems(found, locale),
-            *self._drawer(questions, scores, models, tuning, locale),
+            *self._drawer(questions, scores, python, locale),
         )
 
     def score(self, run: str, rows: str, request: gr.Request) -> dict[str, Any]:
@@ -173,8 +174,7 @@ class ChoiceHandlers:
         self,
         questions: Sequence[ChoiceQuestion],
         scores: dict[str, ChoiceScores],
-        models: dict[str, str],
-        tuning: TuningConfig,
+        python: str,
         locale: str,
     ) -> tuple[Any, Any, Any]:
         names = [f"{q.row} {choice}" for q in questions for choice in q.choices]
@@ -192,5 +192,4 @@ class ChoiceHandlers:
             "cols": [self._ctx.words.say(locale, f"finetune.column_{name}") for name in scores],
             "cells": cells[:50].tolist(),
         }
-        python = make_choice_snippet(models["base"], tuning.template)
         return facts, table, {"csv": matrix, "png": None, "python": python}

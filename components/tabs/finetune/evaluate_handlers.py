@@ -194,7 +194,9 @@ class EvaluateHandlers:
             "cols": [""],
             "cells": [[value] for _, value in kept],
         }
-        python = make_score_snippet(str(found.settings["run"]), found.step)
+        python = make_score_snippet(
+            str(found.settings["run"]), found.step, found.n_examples, found.against_run
+        )
         return facts, table, {"csv": matrix, "png": None, "python": python}
 
 

@@ -124,11 +124,14 @@ class JudgeHandlers:
         locale: str,
     ) -> tuple[Any, ...]:
         scores = {who: sum_up(verdicts, who) for who in MODELS}
+        step, n_questions = self._tunings.best_step(run), len(asked) // len(MODELS)
+        python = make_judge_snippet(run, step, n_questions, server.url, model, rubric)
+        kept = {"run": run, "server": server.url, "model": model, "temperature": "0", "seed": "0"}
         return (
             self._say(verdicts, len(asked), model, locale),
             self._matrix(scores, locale),
             self._table(verdicts, locale),
-            *self._drawer(verdicts, run, server, model, rubric, locale),
+            *self._drawer(verdicts, python, kept, locale),
         )
 
     def _say(self, verdicts: Sequence[Verdict], n: int, model: str, locale: str) -> str:
@@ -182,13 +185,7 @@ class JudgeHandlers:
         return {"cols": heads, "rows": rows, "marks": marks}
 
     def _drawer(
-        self,
-        verdicts: Sequence[Verdict],
-        run: str,
-        server: OpenAIServer,
-        model: str,
-        rubric: str,
-        locale: str,
+        self, verdicts: Sequence[Verdict], python: str, kept: dict[str, str], locale: str
     ) -> tuple[Any, Any, Any]:
         names = [f"{v.asked.row} {v.asked.who}" for v in verdicts]
         grades = [float("nan") if v.score is None else v.score for v in verdicts]
@@ -200,15 +197,12 @@ class JudgeHandlers:
             "file": source_file_of(ask_judge),
             "test": "tests/explorer/test_judge.py",
         }
-        kept = {"run": run, "server": server.url, "model": model, "temperature": "0", "seed": "0"}
         table = {
             "corner": self._ctx.words.say(locale, "finetune.settings"),
             "rows": [*kept, *names],
             "cols": [""],
             "cells": [*[[value] for value in kept.values()], *[[shown(x)] for x in grades]],
         }
-        step = self._tunings.best_step(run)
-        python = make_judge_snippet(run, step, server.url, model, rubric)
         return facts, table, {"csv": matrix, "png": None, "python": python}
 
 
