@@ -13,6 +13,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
+from explorer.cpu_share import APP_SPINS, set_waiting
+
 # Largest upload on a public host unless GLASSBOX_MAX_UPLOAD says otherwise: 200 MB.
 PUBLIC_UPLOAD_BYTES = 200 * 10**6
 
@@ -58,8 +60,7 @@ def prepare_environment(environment: dict[str, str] | os._Environ[str]) -> None:
     Args:
         environment: The environment variables, changed in place.
     """
-    # Threads that spin while they wait make 2 shared cores up to 3 times slower than 1 core.
-    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    set_waiting(environment, APP_SPINS)
     # Gradio would look up its own host and the Hub at start.
     environment["GRADIO_ANALYTICS_ENABLED"] = "False"
     environment["HF_HUB_DISABLE_TELEMETRY"] = "1"

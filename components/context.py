@@ -17,6 +17,7 @@ from components.address import ViewAddress
 from components.routes import MatrixRoutes
 from components.text import Words, load_words
 from explorer.answer_memory import AnswerMemory
+from explorer.cpu_share import FreeCores
 from explorer.home import find_home_folder
 from explorer.openai_server import ServerRule, find_server_rule
 from explorer.results import ResultStore
@@ -178,7 +179,7 @@ def build_context(
         wanted_model=gr.State(None),
         owner=gr.State(None),
         results=ResultStore(),
-        slots=FairSlots(),
+        slots=FairSlots(begin=FreeCores().use),
         stops=StopSwitches(),
         runs=runs or Runs(find_home_folder(), public=settings.public),
         memory=AnswerMemory(),

@@ -1,15 +1,10 @@
 """How much memory models may take, and how much is free now.
 
-The limit of a process is the smallest of what the machine has and what its control groups allow: in
-a container the machine may have 64 GB and the container 2. Control groups nest, and the tightest of
-them counts:
+The limit of a process is the smallest of what the machine has and what its control groups allow
+(`control_groups`): in a container the machine may have 64 GB and the container 2.
 
-    version 2   /sys/fs/cgroup/<group>/          memory.max               memory.current
-    version 1   /sys/fs/cgroup/memory/<group>/   memory.limit_in_bytes    memory.usage_in_bytes
-
-`<group>` stands in /proc/self/cgroup. Inside a container that path may not exist under the mount,
-and the container's own limit stands at the top, so every parent up to the mount is read. Source:
-Linux kernel documentation, "Control Group v2" (Memory) and "Memory Resource Controller" (v1).
+    version 2   memory.max               memory.current
+    version 1   memory.limit_in_bytes    memory.usage_in_bytes
 
 Budget = half of that limit (activations, caches and the page need the rest), or what
 GLASSBOX_MEMORY_GB says (1 GB = 10^9 bytes).
@@ -22,19 +17,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
 
+from explorer.control_groups import ReadText, find_groups, read_system_file
 from explorer.errors import ConfigError
 
 BUDGET_VARIABLE = "GLASSBOX_MEMORY_GB"
 BYTES_PER_GB = 10**9
 # A control group without a limit says "max" (v2) or a number near 2^63 (v1).
 NO_LIMIT_BYTES = 2**60
-
-
-def _read_text(path: str) -> str | None:
-    file = Path(path)
-    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 def _read_machine_bytes() -> int:
@@ -61,7 +51,7 @@ class MemoryReaders:
 
     machine_bytes: Callable[[], int] = _read_machine_bytes
     machine_available_bytes: Callable[[], int] = _read_machine_available_bytes
-    read_text: Callable[[str], str | None] = _read_text
+    read_text: ReadText = read_system_file
 
 
 THIS_MACHINE = MemoryReaders()
@@ -71,19 +61,15 @@ THIS_MACHINE = MemoryReaders()
 class _GroupFiles:
     """Names that one version of control groups gives to limit, use, and reclaimable use."""
 
-    mount: str
     limit: str
     usage: str
     reclaimable_key: str
 
 
-_VERSION_2 = _GroupFiles("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file")
-_VERSION_1 = _GroupFiles(
-    "/sys/fs/cgroup/memory",
-    "memory.limit_in_bytes",
-    "memory.usage_in_bytes",
-    "total_inactive_file",
-)
+_FILES = {
+    1: _GroupFiles("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: _GroupFiles("memory.max", "memory.current", "inactive_file"),
+}
 
 
 def compute_limit_bytes(readers: MemoryReaders = THIS_MACHINE) -> int:
@@ -155,24 +141,11 @@ def say_bytes(n_bytes: int) -> str:
 
 def _limited_groups(readers: MemoryReaders) -> Iterator[tuple[str, _GroupFiles, int]]:
     """Folder, file names and limit of every control group around this process that has a limit."""
-    for files, group in _own_groups(readers.read_text("/proc/self/cgroup") or ""):
-        path = PurePosixPath(group)
-        for parent in (path, *path.parents):
-            folder = files.mount + str(parent).rstrip("/")
-            limit = _read_number(readers, f"{folder}/{files.limit}")
-            if limit is not None and limit < NO_LIMIT_BYTES:
-                yield folder, files, limit
-
-
-def _own_groups(membership: str) -> Iterator[tuple[_GroupFiles, str]]:
-    """Parse /proc/self/cgroup, lines of `number:controllers:path`; version 2 has no controllers."""
-    for line in membership.splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if number == "0" and not controllers:
-            yield _VERSION_2, path
-        elif "memory" in controllers.split(","):
-            yield _VERSION_1, path
+    for version, folder in find_groups("memory", readers.read_text):
+        files = _FILES[version]
+        limit = _read_number(readers, f"{folder}/{files.limit}")
+        if limit is not None and limit < NO_LIMIT_BYTES:
+            yield folder, files, limit
 
 
 def _read_number(readers: MemoryReaders, path: str) -> int | None:

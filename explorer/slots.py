@@ -27,16 +27,18 @@ class FairSlots:
 
     Args:
         n: Turns that may run at once: 1 on a CPU, where two passes only slow each other down.
+        begin: Called at the start of each turn, in its thread; see `explorer.cpu_share`.
 
     Raises:
         ValueError: `n` is below 1.
     """
 
-    def __init__(self, n: int = 1) -> None:
+    def __init__(self, n: int = 1, *, begin: Callable[[], None] = lambda: None) -> None:
         if n < 1:
             raise ValueError(f"n={n} slots would let nobody run; choose at least 1")
         self._lock = threading.Lock()
         self._free = n
+        self._begin = begin
         self._queue: deque[threading.Event] = deque()
 
     @property
@@ -61,6 +63,7 @@ class FairSlots:
         """
         self._take(cancelled)
         try:
+            self._begin()
             yield
         finally:
             self._pass_on()

@@ -23,6 +23,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from explorer.cpu_share import THREADS_VARIABLE, TRAINING_SPINS, count_cores, set_waiting
+
 # Options of a new run: fields of `RunSetup`, those that are not given stay as recommended.
 SETTINGS: Mapping[str, tuple[type, str]] = {
     "size": (str, "tiny, small, medium, large or 124m (default: tiny)"),
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--csv, --tensorboard and --trackio want the folder of a run")
     if (options.new is None) != (options.text is None):
         parser.error("--new and --text go together")
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
+    set_waiting(os.environ, TRAINING_SPINS)  # before torch
     if options.warm:
         return _serve_one()
     if options.new is not None:
@@ -205,6 +207,8 @@ def _set_threads(folder: Path) -> None:
     n_threads = RunFolder(folder).read_config().n_threads
     if n_threads:
         torch.set_num_threads(n_threads)
+    elif THREADS_VARIABLE not in os.environ:  # in a container: not those of the whole machine
+        torch.set_num_threads(min(torch.get_num_threads(), count_cores()))
 
 
 def _serve_one() -> int:

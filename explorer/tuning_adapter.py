@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from explorer.errors import ConfigError, JobError
+from explorer.memory import give_back_memory
 from explorer.training.run_folder import ADAPTER_FOLDER
 
 if TYPE_CHECKING:
@@ -111,12 +112,28 @@ def inspect_adapter(
         WeightError: The adapter's files are damaged.
         ConfigError: There is no text.
     """
-    from models.lora import count_lora, lora_layers, merge_lora, unmerge_lora
-
     adapter = require_adapter(folder, tuning)
     ids = tuned.tokenizer.encode(text)[-min(MOST_TOKENS, tuned.config.context_length) :]
     if not ids:
         raise ConfigError("there is no text; type one", code="text-empty")
+    try:
+        return _inspect(base, tuned, folder, adapter, tuning, ids, strength, turn)
+    finally:
+        give_back_memory()  # merged matrices: as much as the model
+
+
+def _inspect(
+    base: LoadedModel,
+    tuned: LoadedModel,
+    folder: Path,
+    adapter: Path,
+    tuning: TuningConfig,
+    ids: Sequence[int],
+    strength: float,
+    turn: Turn,
+) -> AdapterReport:
+    from models.lora import count_lora, lora_layers, merge_lora, unmerge_lora
+
     with turn():
         model, config = _take_apart(tuned, adapter)
     size = count_lora(model)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from explorer.cpu_share import SPIN_VARIABLE, TRAINING_SPINS, WAIT_VARIABLE
 from models.errors import JobError
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,12 +31,12 @@ class WorkerProcess:
     """
 
     def __init__(self) -> None:
-        environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+        waiting = {WAIT_VARIABLE: "PASSIVE", SPIN_VARIABLE: TRAINING_SPINS}
         try:
             self._process = subprocess.Popen(
                 COMMAND,
                 cwd=ROOT,
-                env=environment,
+                env={**os.environ, **waiting},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

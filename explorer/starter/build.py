@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from explorer.cpu_share import TRAINING_SPINS, set_waiting
 from explorer.starter.documents import (
     CHARACTERS_PER_TOKEN,
     generate_documents,
@@ -68,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--steps", type=int, help="optimiser steps, for a trial (default: the whole recipe)"
     )
     options = parser.parse_args(arguments)
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch; see app.py
+    set_waiting(os.environ, TRAINING_SPINS)  # before torch
     from explorer.starter.packing import pack_starter
     from explorer.starter.scoring import N_QUESTIONS
 

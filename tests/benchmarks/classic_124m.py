@@ -60,8 +60,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--record", type=Path)
     options = parser.parse_args()
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     sys.path.insert(0, str(ROOT))
+    from explorer.cpu_share import TRAINING_SPINS, set_waiting
+
+    set_waiting(os.environ, TRAINING_SPINS)
     import torch
 
     from explorer.training.events import Evaluated, Sampled, Step

@@ -11,7 +11,9 @@ import os
 import statistics
 import time
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+from explorer.cpu_share import APP_SPINS, set_waiting
+
+set_waiting(os.environ, APP_SPINS)  # as the app does
 
 
 def timed(label, work):
