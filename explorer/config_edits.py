@@ -2,8 +2,9 @@
 
     n_heads=16, n_kv_heads=4, d_ff=8192
 
-A name is looked for in the configuration and in its parts; a value is read as the type that stands
-there. What cannot work together is refused by the configuration itself, with a remedy.
+A name is looked for in the configuration and in its parts, or is the one that Hugging Face uses for
+it in its files; a value is read as the type that stands there. What cannot work together is refused
+by the configuration itself, with a remedy.
 """
 
 from __future__ import annotations
@@ -25,6 +26,24 @@ LAYERS, THETA = "n_layers", "theta"
 # Parts whose fields are offered by their own names; `d_ff` of experts is `expert_d_ff`.
 PARTS = ("attention", "ffn", "norm", "moe", "mla", "dropout")
 EXPERT = "expert_"
+# Names in a config.json -> ours.
+THEIR_NAMES: Mapping[str, str] = {
+    "head_dim": "d_head",
+    "hidden_act": "activation",
+    "hidden_size": "d_model",
+    "intermediate_size": "d_ff",
+    "max_position_embeddings": "context_length",
+    "moe_intermediate_size": "expert_d_ff",
+    "num_attention_heads": "n_heads",
+    "num_experts": "n_experts",
+    "num_experts_per_tok": "n_active",
+    "num_hidden_layers": "n_layers",
+    "num_key_value_heads": "n_kv_heads",
+    "rms_norm_eps": "eps",
+    "rope_theta": "theta",
+    "sliding_window": "window",
+    "tie_word_embeddings": "tied_head",
+}
 
 
 def edit_config(config: ModelConfig, text: str) -> ModelConfig:
@@ -105,7 +124,8 @@ def _parse_pairs(text: str) -> Iterator[tuple[str, str]]:
         name, equals, value = piece.partition("=")
         if not equals or not value.strip():
             raise _problem(f"{piece.strip()[:60]!r} is no change; write name=value, as n_heads=16")
-        yield name.strip(), value.strip()
+        name = name.strip()
+        yield THEIR_NAMES.get(name, name), value.strip()
 
 
 def _change(config: ModelConfig, name: str, text: str) -> ModelConfig:

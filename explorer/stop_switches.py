@@ -9,6 +9,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# A token takes less, a model that is being read looks at its switch more often.
+LAST_WORD_S = 5.0
+
 
 class StopSwitch(threading.Event):
     """Set when the work shall end.
@@ -24,7 +27,7 @@ class StopSwitches:
     """Switches by id. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._switches: dict[str, StopSwitch] = {}
 
     @contextmanager
@@ -44,6 +47,7 @@ class StopSwitches:
             with self._lock:
                 if self._switches.get(work_id) is switch:
                     del self._switches[work_id]
+                self._lock.notify_all()
 
     def is_running(self, work_id: str) -> bool:
         """Whether something of that id is running."""
@@ -66,3 +70,20 @@ class StopSwitches:
         if switch is not None:
             switch.superseded = True
             switch.set()
+
+    def end(self, work_id: str, within_s: float = LAST_WORD_S) -> None:
+        """As `supersede`, and wait until the work has ended, so that its last word is said.
+
+        Without the wait, what the work was just sending could come after what takes its place, and
+        stay on the page.
+
+        Args:
+            work_id: Id of the work.
+            within_s: Longest time to wait.
+        """
+        with self._lock:
+            switch = self._switches.get(work_id)
+            self.supersede(work_id)
+            self._lock.wait_for(
+                lambda: switch is None or self._switches.get(work_id) is not switch, within_s
+            )

@@ -6,13 +6,14 @@
 // props.weights: a weight for each unit; props.selected: the chosen one. They change alone.
 // props.mode: 'plain' (six colours in turn), 'probability' (p) or 'weight' (w).
 // props.lanes: whether ids and bytes stand in two rows below, linked with the chips both ways.
-// props.readout: 'below' (a fixed place under the chips) or 'popover' (near the chip; on a phone at
-// the bottom of the screen). Event: 'token_click' {index}.
+// props.readout: 'below' (a fixed place under the chips), 'popover' (near the chip; on a phone at the
+// bottom of the screen) or 'aside' (near the chip; on a phone nowhere, for the page tells it too).
+// Event: 'token_click' {index}.
 const kit = window.glassboxKit, say = kit.speaker(props), {node} = kit;
 const part = name => element.querySelector('.' + name);
 const box = part('chips'), readout = part('readout'), popover = part('popover');
 const AT_ONCE = 256;                           // chips that are built in one go
-const floating = props.readout === 'popover';
+const floating = props.readout !== 'below';
 let weights = [], units = [], keys = [], chips = [], twins = new Map(), shown = -1, focused = 0, selected = -1;
 let undressed = 0, due = 0;                    // the first chip without its colour; an update to come
 
@@ -246,9 +247,10 @@ function mark(index) {
 }
 
 function place(chip) {
-  const room = 8, around = chip.getBoundingClientRect();
+  const room = 8, around = chip.getBoundingClientRect(), phone = innerWidth <= 640;
+  if (phone && props.readout === 'aside') return;
   if (!popover.matches(':popover-open')) popover.showPopover();
-  const phone = innerWidth <= 640, size = popover.getBoundingClientRect();
+  const size = popover.getBoundingClientRect();
   popover.classList.toggle('sheet', phone);
   if (phone) { popover.style.left = popover.style.top = ''; return; }
   const below = around.bottom + room, fits = below + size.height < innerHeight;

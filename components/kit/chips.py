@@ -33,7 +33,7 @@ def build_token_chips(
     *,
     elem_id: str,
     mode: ChipMode = "plain",
-    readout: Literal["below", "popover"] = "below",
+    readout: Literal["below", "popover", "aside"] = "below",
     copy: bool = False,
     lanes: bool = False,
     value: dict[str, Any] | str | None = None,
@@ -59,7 +59,9 @@ def build_token_chips(
         words: The sentences of the page.
         elem_id: Its id in the page.
         mode: What the colour means: nothing (six in turn), `p`, or `w`.
-        readout: Where a unit's details appear: in a fixed place below, or beside the chip.
+        readout: Where a unit's details appear: in a fixed place below, or beside the chip; on a
+            phone, `popover` is at the bottom of the screen, and `aside` nowhere, for pages that
+            answer a click with the same and more.
         copy: Whether a button copies the ids as a JSON list.
         lanes: Whether ids and bytes also stand in rows of their own, linked with the chips, and
             buttons copy the text and both as JSON; a text that is not drawn whole is fetched from

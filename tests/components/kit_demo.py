@@ -141,7 +141,7 @@ def build_chips_part(words: Words, said: gr.Textbox) -> None:
         words,
         elem_id="weights",
         mode="weight",
-        readout="popover",
+        readout="aside",
         value={"units": make_weight_units(), "more": 0, "total": 10},
         weights=WEIGHTS,
         selected=4,

@@ -108,7 +108,24 @@ def test_an_error_empties_the_views_of_the_data_before(
         for name in ("rows", "problems", "classes", "data-working-facts", "data-working-table"):
             assert failed[f"finetune-{name}"] is None
         assert set(failed["finetune-data-working-exports"].values()) == {None}
-        assert failed["finetune-typed"] == gr.skip()  # what was typed stays, to be mended
+        assert "finetune-typed" not in failed  # what was typed stays, to be mended
+
+
+def test_a_broken_file_does_not_hide_the_button_for_another_one() -> None:
+    demo, _ = build_page(TinyStore(), Settings())
+    choose = [
+        event.fn
+        for event in demo.fns.values()
+        if getattr(event.fn, "__qualname__", "") == "DataHandlers.sources"
+    ]
+    assert choose
+    for event in choose:
+        for data, wanted in (("upload", "upload"), ("typed", "typed"), ("hub", "hub"), ("x", None)):
+            shown = event(ask_in(ENGLISH), data)
+            places = {p.elem_id: v["visible"] for p, v in shown.items() if "card" not in p.elem_id}
+            assert {name for name, seen in places.items() if seen} == (
+                {f"finetune-{wanted}"} if wanted else set()
+            )
 
 
 def test_numbers_in_sentences_need_no_plural() -> None:

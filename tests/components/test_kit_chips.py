@@ -118,6 +118,13 @@ def test_popover_stays_inside_a_phone(open_page):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
+def test_on_a_phone_no_popover_covers_what_a_tap_opens(open_page):
+    for width, shown in ((390, False), (1280, True)):
+        page = open_page(width=width)
+        chip(page, "weights", 4).click()
+        assert page.locator("#weights .popover").is_visible() is shown
+
+
 def test_surprise_is_darker_than_certainty(page):
     def lightness(index: int) -> float:
         red, green, blue = page.evaluate(

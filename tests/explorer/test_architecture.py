@@ -12,7 +12,7 @@ from explorer.architecture_choices import (
     find_differences,
 )
 from explorer.architecture_costs import compute_any_costs, compute_costs, count_activations
-from explorer.config_edits import edit_config
+from explorer.config_edits import THEIR_NAMES, changeable_names, edit_config
 from explorer.errors import ConfigError
 from explorer.training.architectures import build_model_config
 from models import get_preset
@@ -197,6 +197,14 @@ def test_what_if_changes_what_was_named():
     )
     assert math.isclose(edit_config(config, "theta=1e6").rope["full"].theta, 1e6)
     assert edit_config(get_preset("gpt2"), "positions=rope").rope
+
+
+def test_what_if_knows_the_names_that_hugging_face_uses():
+    experts = get_preset("qwen3-30b-a3b")
+    assert set(THEIR_NAMES.values()) <= changeable_names(experts).keys()
+    ours = edit_config(experts, "d_head=64, n_kv_heads=8, n_layers=3, theta=5000")
+    theirs = "head_dim=64, num_key_value_heads=8, num_hidden_layers=3, rope_theta=5000"
+    assert edit_config(experts, theirs) == ours
 
 
 def test_a_pasted_config_json_is_read():

@@ -115,7 +115,7 @@ def _build_looking(ctx: AppContext) -> dict[str, Any]:
     t, words = ctx.words.t, ctx.words
     gr.Markdown(f"## {t('chat.answer_title')}")
     chips = build_token_chips(
-        words, elem_id="chat-chips", mode="probability", readout="popover", value=NO_CHIPS
+        words, elem_id="chat-chips", mode="probability", readout="aside", value=NO_CHIPS
     )
     choice = build_choice(words, elem_id="chat-choice")
     build_note(words, "chat.look_for", elem_id="chat-note")

@@ -186,7 +186,7 @@ class Handlers:
     def clear(self, owner: str | None, request: gr.Request) -> Updates:
         """Begin a new conversation; an answer that is being written ends unseen."""
         self.chosen.append(work_of(request))
-        self._ctx.stops.supersede(work_of(request))
+        self._ctx.stops.end(work_of(request))
         return self.open_talk(Talk(), owner, request)
 
     def open_talk(self, talk: Talk, owner: str | None, request: gr.Request) -> Updates:

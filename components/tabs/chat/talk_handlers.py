@@ -77,7 +77,7 @@ class TalkHandlers:
     def open(self, name: str, owner: str | None, request: gr.Request) -> Updates:
         """Open a conversation of the list; an answer that is being written ends unseen."""
         self._answers.chosen.append(work_of(request))
-        self._ctx.stops.supersede(work_of(request))
+        self._ctx.stops.end(work_of(request))
         visitor = self._ctx.owner_of(owner, request)
         talk = self._ctx.talks.load(visitor, name) if name else Talk()
         shown = self._answers.open_talk(talk, owner, request)
@@ -86,7 +86,7 @@ class TalkHandlers:
     def delete(self, talk: Talk, owner: str | None, request: gr.Request) -> Updates:
         """Delete the open conversation, and begin a new one."""
         visitor = self._ctx.owner_of(owner, request)
-        self._ctx.stops.supersede(work_of(request))
+        self._ctx.stops.end(work_of(request))
         with suppress(DataError):  # nothing of it was saved yet, or another page was faster
             self._ctx.talks.delete(visitor, talk.id)
         return self._answers.open_talk(Talk(), owner, request)
@@ -169,7 +169,7 @@ class TalkHandlers:
             DataError: It is no conversation, or something in it does not fit.
         """
         talk = read_talk(text)
-        self._ctx.stops.supersede(work_of(request))
+        self._ctx.stops.end(work_of(request))
         kept = self._ctx.talks.save(self._ctx.owner_of(owner, request), talk)
         shown = self._answers.open_talk(kept, owner, request)
         say = partial(self._ctx.words.say, locale_of(request))

@@ -55,12 +55,7 @@ class Parts:
     def outputs(self) -> list[Any]:
         """What `DataHandlers.show` fills."""
         controls = self.form.controls
-        first = [
-            self.typed,
-            self.upload,
-            controls["hub"],
-            *(controls[n] for n in ("first", "second", "third")),
-        ]
+        first = [controls[name] for name in ("first", "second", "third")]
         views = [self.count, self.mapped, self.baseline, self.rows, self.problems, self.classes]
         drawer = self.working
         return [*first, *views, self.duplicates, drawer.facts, drawer.table, drawer.exports]
@@ -68,7 +63,7 @@ class Parts:
     @staticmethod
     def nothing() -> list[Any]:
         """What `outputs` show of data that cannot be read: controls as they are, no views."""
-        first, views = [gr.skip()] * 6, ["", "", "", None, None, None]
+        first, views = [gr.skip()] * 3, ["", "", "", None, None, None]
         return [*first, *views, "", None, None, {"csv": None, "png": None, "python": None}]
 
 
@@ -230,6 +225,9 @@ def wire_panel(tune: TuningTab, parts: Parts) -> None:
     # the Hub is asked when an id is there whole, not at each of its letters
     asked = [control.change for name, control in controls.items() if name != "hub"]
     asked += [controls["hub"].submit, controls["hub"].blur]
+    places = [parts.typed, parts.upload, controls["hub"]]
+    for event in (controls["data"].change, tune.ctx.owner.change):
+        tune.wire(event, on.sources, [controls["data"]], places, queue=False)
     for event in (*asked, tune.ctx.owner.change):
         tune.wire(
             event,

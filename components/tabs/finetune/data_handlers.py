@@ -33,23 +33,25 @@ class DataHandlers:
         """One of the samples."""
         return SAMPLES[int(event._data["index"])]
 
+    def sources(self, data: str) -> tuple[Any, ...]:
+        """Where rows are typed, a file is given, an id is named: shown where that is chosen.
+
+        By itself, so that a file that cannot be read does not hide the button for another one.
+        """
+        return tuple(gr.update(visible=data == name) for name in (TYPED, UPLOADED, HUB))
+
     def show(
         self, upload: str | None, request: gr.Request, settings: DataSettings
     ) -> tuple[Any, ...]:
         """Values for `Parts.outputs`."""
-        shown = (
-            gr.update(visible=settings.data == TYPED),
-            gr.update(visible=settings.data == UPLOADED),
-            gr.update(visible=settings.data == HUB),
-        )
         if _waits(settings, upload):
             empty: dict[str, Any] = {"csv": None, "png": None, "python": None}
             said = self._say(request, f"finetune.waits_{settings.data}")
             none = gr.skip()
-            return (*shown, none, none, none, said, "", "", None, None, None, "", None, None, empty)
+            return (none, none, none, said, "", "", None, None, None, "", None, None, empty)
         view = self._tunings.data.view(settings, upload)
         columns = gr.update(choices=["", *view.columns])
-        return (*shown, columns, columns, columns, *self._describe(view, settings, request))
+        return (columns, columns, columns, *self._describe(view, settings, request))
 
     def edit(
         self, upload: str | None, request: gr.Request, settings: DataSettings
