@@ -8,7 +8,7 @@ A text needs the keys and values of its tokens and one row of logits. Everything
 configuration (models/costs.py): of a folder, the header of a GGUF file, or a preset.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ class FitEstimate:
     weight_bytes: int
     needs_bytes: int
     available_bytes: int
+
+    def as_loaded(self) -> "FitEstimate":
+        """The same of a model that is in memory: it fits, whatever room there is for more."""
+        available = max(self.available_bytes, self.needs_bytes)
+        return replace(self, verdict="fits", available_bytes=available)
 
 
 def estimate_fit(config: "ModelConfig", dtype: str, available_bytes: int) -> FitEstimate:

@@ -64,6 +64,10 @@ class ModelShelf:
         loaded = sum(model.summary.n_bytes for model in self._models.values())
         return loaded + sum(self._reserved.values())
 
+    def keys(self) -> frozenset[SharingKey]:
+        """What is here."""
+        return frozenset(self._models)
+
     def find(self, key: SharingKey) -> ShelvedModel | None:
         """A wanted model, without counting as a use."""
         model = self._models.get(key)

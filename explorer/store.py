@@ -97,7 +97,8 @@ class ModelStore:
         available = self._available_bytes()
         with self._changed:
             room = self._shelf.room_without_idle(available)
-        return self._loader.catalogue(room)
+            here = self._shelf.keys()
+        return tuple(_with_loaded(entry, here) for entry in self._loader.catalogue(room))
 
     def open(self, source: str, owner: str, dtype: str = DEFAULT_DTYPE) -> Iterator[LoadStep]:
         """Load a model, or join a load of it that is going on; the last step is `ready`.
@@ -387,3 +388,12 @@ class ModelStore:
 
 def _never() -> bool:
     return False
+
+
+def _with_loaded(entry: CatalogueEntry, here: Collection[SharingKey]) -> CatalogueEntry:
+    """What is in memory fits, whatever room there is for more."""
+    fits = {
+        dtype: fit.as_loaded() if SharingKey(entry.id, EVERYBODY, dtype) in here else fit
+        for dtype, fit in entry.fits.items()
+    }
+    return replace(entry, fits=fits)

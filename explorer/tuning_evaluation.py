@@ -98,7 +98,7 @@ class Evaluator:
         """
         tuning, objective = self._tunings.tuning(run), self._tunings.objective(run)
         examples = self._tunings.examples(run)[:n_examples]
-        other = self._other_source(against, objective) if against else tuning.base
+        other = self._other_source(against, objective) if against else self._tunings.base(run)
         lend = _Lender(self._store, owner, other, f"run:{run}@{step}")
         if objective == "classification":
             scores, comparison, classes = self._classes(

@@ -13,9 +13,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from explorer.checkpoint_sources import RUN_PREFIX
+from explorer.checkpoint_sources import RUN_PREFIX, find_checkpoint, run_of
 from explorer.datasets.examples import Example
-from explorer.errors import JobError
+from explorer.errors import JobError, SourceError
+from explorer.number_formats import split_dtype
 from explorer.run_records import RunSummary
 from explorer.runs import Runs
 from explorer.training.run_config import RunConfig
@@ -121,6 +122,26 @@ class TuningRuns:
         """
         return self._config(run_id)[1]
 
+    def base(self, run_id: str) -> str:
+        """What the store calls the model that a run began from.
+
+        Raises:
+            JobError: The run is not there, or no fine-tuning; or that model was a run that has been
+                deleted since.
+        """
+        tuning = self.tuning(run_id)
+        if run_of(tuning.base):
+            try:
+                find_checkpoint(self._runs.root, split_dtype(tuning.base)[0])
+            except SourceError:
+                raise JobError(
+                    f"{tuning.base_name}, which this run began from, has been deleted, so that "
+                    "nothing can be compared with it; the run itself still opens in all other tabs",
+                    code="tune-base-gone",
+                    base=tuning.base_name,
+                ) from None
+        return tuning.base
+
     def name(self, run_id: str) -> str:
         """What its owner calls a run.
 
@@ -206,7 +227,7 @@ class TuningRuns:
                 "a classifier writes no answers; choose another run", code="tune-no-answers"
             )
         found = []
-        for source in (tuning.base, self._runs.checkpoint_source(run_id, step)):
+        for source in (self.base(run_id), self._runs.checkpoint_source(run_id, step)):
             with self._store.lease(source, owner) as loaded:
                 found.append(answer_examples(loaded, examples, tuning, turn=turn))
         return found[0], found[1]

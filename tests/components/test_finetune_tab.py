@@ -169,6 +169,33 @@ def test_an_adapter_is_merged_taken_apart_and_saved_alone(page, tmp_path) -> Non
         assert refused.status_code == 404
 
 
+def test_a_deleted_base_is_named_and_stacked_adapters_say_so(page, tmp_path) -> None:
+    client, made, tunings, _ = page
+    first = f"run:{made['sft']}@{tunings.best_step(made['sft'])}"
+    settings = DataSettings(data="typed", typed="\n".join(map(json.dumps, ROWS["sft"])))
+    view = tunings.data.view(settings)
+    made_here = tunings.create(replace(SETUP, trains="lora"), view, settings, first, OWNER)
+    list(train(tunings._runs.folder(made_here).path))
+    step = tunings.best_step(made_here)
+    found = client.predict(made_here, step, "Ada has", 1.0, api_name="/finetune_adapter")
+    assert found["n_bytes"] > 4 * found["n_adapter"]  # with those of the run below
+    base = tunings._runs.folder(made["sft"]).path
+    away = base.rename(tmp_path / "away")
+    try:
+        for name, asked in (
+            ("adapter", (made_here, step, "Ada has", 1.0)),
+            ("changes", (made_here, step, "Ada has")),
+            ("answer", (made_here, step, "Who has 3?")),
+            ("evaluate", (made_here, 2)),
+            ("choices", (made_here, CHOICES)),
+        ):
+            with pytest.raises(AppError, match="has been deleted, so that nothing"):
+                client.predict(*asked, api_name=f"/finetune_{name}")
+    finally:
+        away.rename(base)
+        tunings._runs.delete(made_here, OWNER)
+
+
 def run_snippet(snippet: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     capsys.readouterr()
     exec(compile(snippet, "snippet", "exec"), {})  # noqa: S102

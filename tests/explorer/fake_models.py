@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from explorer.errors import SourceError
+from explorer.fitting import FitEstimate
 from explorer.store import ModelStore
 from explorer.store_records import CatalogueEntry, ModelSummary
 
@@ -86,7 +87,12 @@ class FakeLoader:
             raise self.failures[stage, source].pop(0)
 
     def catalogue(self, available_bytes: int) -> tuple[CatalogueEntry, ...]:
-        return (CatalogueEntry("tiny", "Tiny", "Llama", self.sizes["tiny"], "MIT", "here"),)
+        size = self.sizes["tiny"]
+        fits = {
+            dtype: FitEstimate("too large", size, size, available_bytes)
+            for dtype in ("float32", "int8")
+        }
+        return (CatalogueEntry("tiny", "Tiny", "Llama", size, "MIT", "here", fits),)
 
     def catalogue_ids(self) -> frozenset[str]:
         return frozenset({"tiny"})

@@ -84,6 +84,15 @@ def test_a_closed_page_does_not_end_the_load(store, loader):
     assert loader.calls["load", "org/a"] == 1
 
 
+def test_what_is_in_memory_fits_whatever_room_there_is(store):
+    def verdicts() -> dict[str, str]:
+        return {dtype: fit.verdict for dtype, fit in store.catalogue()[0].fits.items()}
+
+    assert verdicts() == {"float32": "too large", "int8": "too large"}
+    open_all(store, "tiny")
+    assert verdicts() == {"float32": "fits", "int8": "too large"}
+
+
 def test_the_catalogue_comes_from_the_loader(store):
     assert [(entry.id, entry.presence) for entry in store.catalogue()] == [("tiny", "here")]
 

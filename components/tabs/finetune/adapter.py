@@ -33,6 +33,7 @@ FORMULA = r"""
 $$y = W x + \frac{\alpha}{r} B A x \qquad W' = W + \frac{\alpha}{r} B A
 \qquad A \in \mathbb{R}^{r \times n},\ B \in \mathbb{R}^{m \times r}$$
 """
+BYTES_A_NUMBER = 4  # float32
 COLUMNS = ("time", "numbers", "from_base", "from_beside")
 
 
@@ -211,7 +212,10 @@ class AdapterHandlers:
     ) -> AdapterReport:
         runs, store, tuning = self._ctx.runs, self._ctx.store, self._tunings.tuning(run)
         source = runs.checkpoint_source(run, step)
-        with store.lease(tuning.base, visitor) as base, store.lease(source, visitor) as tuned:
+        with (
+            store.lease(self._tunings.base(run), visitor) as base,
+            store.lease(source, visitor) as tuned,
+        ):
             return inspect_adapter(
                 base,
                 tuned,
@@ -224,9 +228,12 @@ class AdapterHandlers:
 
     def _memory(self, report: AdapterReport, locale: str) -> str:
         memory = report.memory
+        name = "shared" if memory.base_name else "whole"
+        if memory.base_name and memory.n_bytes > BYTES_A_NUMBER * report.n_adapter:
+            name = "stacked"
         return self._ctx.words.say(
             locale,
-            "finetune.adapter_shared" if memory.base_name else "finetune.adapter_whole",
+            f"finetune.adapter_{name}",
             own=short_bytes(memory.n_bytes),
             shared=short_bytes(memory.n_base_bytes),
             base=memory.base_name,

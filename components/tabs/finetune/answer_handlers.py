@@ -131,7 +131,7 @@ class AnswerHandlers:
         self, run: str, step: int, examples: Sequence[Example], visitor: str, locale: str
     ) -> tuple[str, dict[str, Any]]:
         tuning, turn, say = self._tunings.tuning(run), self._ctx.slots.turn, self._ctx.words.say
-        with self._ctx.store.lease(tuning.base, visitor) as base:
+        with self._ctx.store.lease(self._tunings.base(run), visitor) as base:
             guesses = ask_for_label(base, examples, tuning, turn=turn)
         source = self._ctx.runs.checkpoint_source(run, step)
         with self._ctx.store.lease(source, visitor) as loaded:

@@ -79,7 +79,7 @@ class ChangeHandlers:
     def _compare(
         self, run: str, step: int, text: str, visitor: str
     ) -> tuple[WeightChanges, PassChanges]:
-        store, base = self._ctx.store, self._tunings.tuning(run).base
+        store, base = self._ctx.store, self._tunings.base(run)
         tuned = self._ctx.runs.checkpoint_source(run, step)
         with store.lease(base, visitor) as before, store.lease(tuned, visitor) as after:
             weights = compare_weights(before, after)

@@ -85,7 +85,7 @@ class ChoiceHandlers:
             return {"base": source}, TuningConfig(base=source)
         tuning = self._tunings.tuning(run)
         tuned = self._ctx.runs.checkpoint_source(run, self._tunings.best_step(run))
-        return {"base": tuning.base, "tuned": tuned}, tuning
+        return {"base": self._tunings.base(run), "tuned": tuned}, tuning
 
     def _score(
         self,

@@ -165,7 +165,7 @@ class ClickHandlers:
         with store.lease(source, visitor) as tuned:
             if mode == "own":
                 return ask_twice(tuned, example, tuning, number, turn)
-            with store.lease(tuning.base, visitor) as base:
+            with store.lease(self._tunings.base(run), visitor) as base:
                 return ask_both(base, tuned, example, tuning, number, turn)
 
     def _show(self, clicks: Clicks, mode: str, request: gr.Request) -> tuple[Any, ...]:

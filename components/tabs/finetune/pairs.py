@@ -159,7 +159,7 @@ class PairHandlers:
         example = examples[(max(number, 1) - 1) % len(examples)]
         answers = {"chosen": example.answer, "rejected": example.rejected}
         read: dict[str, list[Any]] = {side: [] for side in SIDES}
-        for source in (tuning.base, self._ctx.runs.checkpoint_source(run, step)):
+        for source in (self._tunings.base(run), self._ctx.runs.checkpoint_source(run, step)):
             with self._ctx.store.lease(source, visitor) as loaded:
                 for side in SIDES:
                     read[side].append(
