@@ -64,7 +64,7 @@ class ModelShelf:
         loaded = sum(model.summary.n_bytes for model in self._models.values())
         return loaded + sum(self._reserved.values())
 
-    def keys(self) -> frozenset[SharingKey]:
+    def list_keys(self) -> frozenset[SharingKey]:
         """What is here."""
         return frozenset(self._models)
 

@@ -97,8 +97,11 @@ class ModelStore:
         available = self._available_bytes()
         with self._changed:
             room = self._shelf.room_without_idle(available)
-            here = self._shelf.keys()
-        return tuple(_with_loaded(entry, here) for entry in self._loader.catalogue(room))
+            here = [key for key in self._shelf.list_keys() if key.owner == EVERYBODY]
+        return tuple(
+            entry.when_loaded({key.dtype for key in here if key.source == entry.id})
+            for entry in self._loader.catalogue(room)
+        )
 
     def open(self, source: str, owner: str, dtype: str = DEFAULT_DTYPE) -> Iterator[LoadStep]:
         """Load a model, or join a load of it that is going on; the last step is `ready`.
@@ -339,7 +342,10 @@ class ModelStore:
         opener = f"adapter of {key.source}"
         try:
             base = self._take_lease(base_key, opener, load.is_cancelled)
-        except Stopped:
+        except Stopped:  # nobody waits for the checkpoint any more, nor for its base
+            with self._changed:
+                if base_key in self._loads:
+                    self._loads[base_key].leave(opener)
             raise
         except ExplorerError:  # whatever is wrong with the base, the checkpoint is whole
             yield None
@@ -388,12 +394,3 @@ class ModelStore:
 
 def _never() -> bool:
     return False
-
-
-def _with_loaded(entry: CatalogueEntry, here: Collection[SharingKey]) -> CatalogueEntry:
-    """What is in memory fits, whatever room there is for more."""
-    fits = {
-        dtype: fit.as_loaded() if SharingKey(entry.id, EVERYBODY, dtype) in here else fit
-        for dtype, fit in entry.fits.items()
-    }
-    return replace(entry, fits=fits)

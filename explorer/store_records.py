@@ -1,7 +1,7 @@
 """What the model store hands out, and what it needs of whoever loads the models."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -44,6 +44,11 @@ class CatalogueEntry:
     fits: Mapping[str, FitEstimate] = field(default_factory=dict)
     size_is_counted: bool = False
     gate_page: str | None = None
+
+    def when_loaded(self, dtypes: Collection[str]) -> "CatalogueEntry":
+        """The entry where the model is in memory in some formats: there it fits."""
+        fits = {d: fit.as_loaded() if d in dtypes else fit for d, fit in self.fits.items()}
+        return replace(self, fits=fits)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """Checkpoints that are small adapters stand on the memory of one base, and outlive nothing else."""
 
 import shutil
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import torch
+from glassbox_fake_models import LONG_S, wait_until
 
 from explorer.checkpoint_sources import AdapterPlace, find_adapter
 from explorer.errors import BudgetError
 from explorer.memory import compute_available_bytes
+from explorer.model_loader import ModelLoader
 from explorer.store import ModelStore
 from explorer.training.learner import make_learner, plain_decoder, write_learner_files
 from explorer.training.new_tuning import make_tuning_run
@@ -20,6 +23,7 @@ from models.initialise import build_decoder
 from models.loading import LoadedModel, load_model
 from models.lora import lora_layers, merged_copy
 from models.saving import save_model
+from models.sources import ResolvedSource
 from models.tokenizers.bpe_trainer import train_bpe
 from tests.explorer.training.run_cases import TEXT, tiny_model
 from tests.explorer.training.tuning_cases import draw_parts
@@ -154,6 +158,29 @@ def test_a_model_tuned_twice_stands_on_the_first_base(place: Place) -> None:
         wanted = merged_copy(tuned.model).state_dict()
         for name, tensor in alone.state_dict().items():
             torch.testing.assert_close(wanted[name], tensor, rtol=1e-5, atol=1e-6)
+
+
+def test_who_no_longer_wants_a_checkpoint_no_longer_wants_its_base(place: Place) -> None:
+    source = place.tune(load_model(place.base), place.base, 1)
+    loader, reached, go_on = ModelLoader(), threading.Event(), threading.Event()
+    plain_load = loader.load
+
+    def wait_and_load(resolved: ResolvedSource, dtype: str) -> LoadedModel:
+        reached.set()
+        assert go_on.wait(LONG_S)
+        return plain_load(resolved, dtype)
+
+    loader.load = wait_and_load  # type: ignore[method-assign]
+    store = place.store(loader=loader)
+    opening = threading.Thread(target=lambda: list(store.open(source, OWNER)))
+    opening.start()
+    assert reached.wait(LONG_S)  # the base is being read
+    store.cancel(source, OWNER)
+    opening.join(LONG_S)
+    wait_until(lambda: len(store._loads) == 1)  # the checkpoint's own load has ended
+    go_on.set()
+    wait_until(lambda: not store._loads)
+    assert store._shelf.used_bytes == 0
 
 
 @pytest.mark.parametrize("gone", ["deleted", "exchanged", "unreadable", "adapter", "rounded"])
