@@ -1,5 +1,7 @@
 """Models that can be put beside the one that is open: those that are here, and checkpoints."""
 
+from collections import Counter
+
 from components.context import AppContext
 from explorer.training.translation_setup import TRANSLATION
 
@@ -21,9 +23,11 @@ def list_models(ctx: AppContext, source: str, owner: str) -> list[tuple[str, str
         if entry.presence == "here":
             found.setdefault(entry.id, entry.name)
     opened = [run for run in ctx.runs.list(owner) if run.objective != TRANSLATION]
+    names = Counter(run.name for run in opened)
     for run in opened[:MOST_RUNS]:
+        name = run.name if names[run.name] == 1 else f"{run.name} · {run.id[:6]}"
         for step in run.checkpoints[-MOST_CHECKPOINTS:]:
-            found[f"run:{run.id}@{step}"] = f"{run.name} · {step:,}"  # the open one too
+            found[f"run:{run.id}@{step}"] = f"{name} · {step:,}"  # the open one too
     return [(name, key) for key, name in found.items()]
 
 

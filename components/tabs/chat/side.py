@@ -20,11 +20,10 @@ from components.kit.line import build_line
 from components.kit.working import Working, build_working
 from components.tabs.chat.answer_view import NO_CHIPS
 from components.tabs.chat.controls import build_status
-from components.tabs.chat.side_handlers import EXAMPLE_KEYS, SideHandlers
+from components.tabs.chat.side_handlers import EXAMPLE_KEYS, OPEN_MODEL, SideHandlers
 from components.tabs.tab import TabHead
 from explorer.side_by_side import SideSettings
 
-OPEN_MODEL = ""  # value of the choice "the open model"
 FORMULA = r"""
 $$\text{surprise} = -\frac{1}{n}\sum_{t=1}^{n} \ln p_\theta(x_t \mid \text{prompt}, x_{<t}),
 \qquad \text{perplexity} = e^{\text{surprise}}$$
@@ -107,7 +106,7 @@ def _build_columns(ctx: AppContext) -> tuple[Any, Any, Any]:
     """Build the two columns, each with its model, its answer and its line."""
     t, words = ctx.words.t, ctx.words
     here = [(e.name, e.id) for e in ctx.store.catalogue() if e.presence == "here"]
-    choices = [(t("chat.side_open_model"), OPEN_MODEL), *here]
+    choices = [(t("chat.side_open_model"), OPEN_MODEL), *here]  # and his runs: `offer`
     firsts = (OPEN_MODEL, here[-1][1] if here else OPEN_MODEL)
     sources, chips, status = [], [], []
     with gr.Row(elem_classes=["chat-sides"]):
@@ -146,6 +145,7 @@ def _wire(ctx: AppContext, head: TabHead, parts: SideParts, examples: gr.HTML) -
     wire(ask, asking(on.send), [parts.message, *how], parts.outputs(), **named)
     tried = [parts.message, *parts.outputs()]
     wire(examples.example, asking(on.example), how, tried, **options)
+    wire(ctx.owner.change, on.offer, [ctx.owner], list(parts.sources), **options)
     wire(parts.stop.click, on.stop, [], [], queue=False, api_name="chat_side_stop", **options)
     expose(asking(on.compare), "chat_side_by_side")
     ctx.address.register("chat", "prompt", parts.message)

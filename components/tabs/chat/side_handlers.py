@@ -12,6 +12,7 @@ import numpy as np
 
 from components.context import AppContext
 from components.kit.number_matrix import MOST_TABLE_ROWS
+from components.model_choices import list_models
 from components.tabs.chat.answer_view import (
     NO_CHIPS,
     NO_EXPORTS,
@@ -35,6 +36,7 @@ from explorer.snippets import source_file_of
 if TYPE_CHECKING:
     from components.tabs.chat.side import SideParts
 
+OPEN_MODEL = ""  # value of the choice "the open model"
 EXAMPLE_KEYS = ("chat.example_france", "chat.side_example_story", "chat.side_example_sky")
 EXAMPLE_TEXTS = (
     "What is the capital of France?",
@@ -54,6 +56,12 @@ class SideHandlers:
     def __init__(self, ctx: AppContext, parts: SideParts) -> None:
         self._ctx = ctx
         self._parts = parts
+
+    def offer(self, owner: str | None, request: gr.Request) -> tuple[Any, ...]:
+        """The models that are here, and the checkpoints of this visitor's runs."""
+        first = self._ctx.words.say(locale_of(request), "chat.side_open_model")
+        models = list_models(self._ctx, "", self._ctx.owner_of(owner, request))
+        return (gr.update(choices=[(first, OPEN_MODEL), *models]),) * 2
 
     def example(
         self,
@@ -204,7 +212,8 @@ class SideHandlers:
         messages = [{"role": "user", "content": message}]
         python = make_side_snippet(sources, messages, settings.for_answer)
         csv = self._publish(answers, labels, locale)
-        said = say("chat.side_summary", n=summary.shared_characters, **facts)
+        name = "side_summary" if summary.shared_characters else "side_summary_apart"
+        said = say(f"chat.{name}", n=summary.shared_characters, **facts)
         if not all(answer.tokens for answer in answers):
             said = say("chat.side_early")
         return {
