@@ -1,5 +1,6 @@
 """What fine-tuning the starter model comes to: time, and scores on the part that is kept apart.
 
+    export OMP_WAIT_POLICY=PASSIVE GOMP_SPINCOUNT=2000      # as the app's trainings wait
     python -m tests.benchmarks.fine_tuning [messages] [instructions] [preferences] [--epochs N] ...
 
 Trains on the samples with the settings that the form starts from, as a user does who only presses

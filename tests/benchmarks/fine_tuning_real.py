@@ -1,5 +1,6 @@
 """SmolLM2-135M-Instruct fine-tuned on real data: instructions with LoRA, and the SMS collection.
 
+    export OMP_WAIT_POLICY=PASSIVE GOMP_SPINCOUNT=2000      # as the trainings of the app wait
     GLASSBOX_DATA=FOLDER python -m tests.benchmarks.fine_tuning_real [instructions] [sms]
 
 The folder holds `instruction-data.json` (1,100 instructions) and `SMSSpamCollection.tsv`. Wanted:
