@@ -10,16 +10,17 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-from explorer.cpu_share import APP_SPINS, count_cores, set_waiting
+from explorer.cpu_share import count_cores, set_waiting
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Before torch is imported. The other processes need the other cores; and a number that stays gives
-# the same last bits each time, whatever else the machine does.
+# the same last bits each time, whatever else the machine does. Threads that sleep at once leave a
+# core to the browser that looks at the page.
 _alone = "PYTEST_XDIST_WORKER" not in os.environ
 os.environ.setdefault("OMP_NUM_THREADS", str(count_cores() if _alone else 1))
-set_waiting(os.environ, APP_SPINS if _alone else "0")
+set_waiting(os.environ, "0")
 
 # Shapes in the signatures of the core are checked in tests.
 SHAPED = ("attention", "block", "cache", "decoder", "dropout", "ffn", "generation", "masks")

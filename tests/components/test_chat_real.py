@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -125,12 +126,14 @@ def test_markup_in_messages_is_shown_and_never_run(
 def test_the_focus_goes_from_send_to_stop_to_the_message(
     chromium: Any, url: str, store: TinyStore
 ) -> None:
-    page = chromium.new_page()
+    page, usual = chromium.new_page(), store.after_pass
     page.goto(f"{url}?tab=chat")
+    store.after_pass = lambda passes: time.sleep(0.05)  # an answer that can be seen being written
     page.locator("#chat-message textarea").fill("Hello")
     page.locator("#chat-send").click()
     page.wait_for_selector("#chat-stop:focus")
     page.keyboard.press("Enter")
+    store.after_pass = usual
     page.wait_for_selector("#chat-message textarea:focus")
     assert page.locator("#chat-stop").count() == 0 or page.locator("#chat-stop").is_hidden()
     page.close()
